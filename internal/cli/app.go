@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// The parts of urfave/cli that commands use to declare themselves.
+type (
+	App             = cli.App
+	Command         = cli.Command
+	Context         = cli.Context
+	Flag            = cli.Flag
+	BoolFlag        = cli.BoolFlag
+	StringFlag      = cli.StringFlag
+	StringSliceFlag = cli.StringSliceFlag
+	GenericFlag     = cli.GenericFlag
+)
+
+// Run parses args, whose first element is the name of the program, runs the
+// action of app or of one of its commands, and returns the exit status.
+//
+// --help (and -h, unless app uses the letter itself) prints the help on
+// app.Writer, --version the version; both end with status 0 whatever else is
+// on the command line, as long as it can be parsed. Every error becomes one
+// message on app.ErrWriter, and with a --json flag given also one JSON object on app.Writer:
+// a usage error has status 2, an [ExitError] its own, any other error 2.
+func Run(ctx context.Context, app *App, operands Operands, args []string) int {
+	if app.Writer == nil {
+		app.Writer = os.Stdout
+	}
+	if app.ErrWriter == nil {
+		app.ErrWriter = os.Stderr
+	}
+	if app.Name == "" {
+		app.Name = "program"
+	}
+	addStandardFlags(app)
+
+	line, err := parse(app, operands, args)
+	if err != nil {
+		return report(app, line, err)
+	}
+	switch {
+	case line.has("help"):
+		err = writeHelp(app.Writer, app, line.command)
+	case line.has("version") && app.Version != "":
+		_, err = fmt.Fprintf(app.Writer, "%s version %s\n", app.Name, app.Version)
+	default:
+		err = runUrfave(ctx, app, line)
+	}
+	return report(app, line, err)
+}
+
+// addStandardFlags appends --help and --version to the flags of app and
+// of its commands, and turns off what urfave/cli would add by itself.
+func addStandardFlags(app *App) {
+	app.HideHelp = true
+	app.HideHelpCommand = true
+	app.HideVersion = true
+	help := func(flags []Flag) []Flag {
+		f := &BoolFlag{Name: "help", Usage: "print this help and exit", DisableDefaultText: true}
+		if lookup(flags, "help") != nil {
+			return flags
+		}
+		if lookup(flags, "h") == nil {
+			f.Aliases = []string{"h"}
+		}
+		return append(slices.Clip(flags), f)
+	}
+	app.Flags = help(app.Flags)
+	if app.Version != "" && lookup(app.Flags, "version") == nil {
+		app.Flags = append(app.Flags, &BoolFlag{Name: "version", Usage: "print the version and exit", DisableDefaultText: true})
+	}
+	for _, c := range app.Commands {
+		c.HideHelp = true
+		c.HideHelpCommand = true
+		c.Flags = help(c.Flags)
+	}
+}
+
+func runUrfave(ctx context.Context, app *App, line *commandLine) error {
+	app.ExitErrHandler = func(*Context, error) {}
+	app.OnUsageError = func(_ *Context, err error, _ bool) error { return line.usageError(err) }
+	for _, c := range app.Commands {
+		c.OnUsageError = app.OnUsageError
+	}
+	if app.Action == nil {
+		app.Action = func(*Context) error {
+			return &UsageError{Reason: "no command given: want one of " + strings.Join(commandNames(app), ", ")}
+		}
+	}
+	return app.RunContext(ctx, line.normal())
+}
+
+func commandNames(app *App) []string {
+	var names []string
+	for _, c := range app.Commands {
+		if !c.Hidden {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// report prints err for people and, if asked for, for programs, and
+// returns the exit status that belongs to it.
+func report(app *App, line *commandLine, err error) int {
+	if err == nil {
+		return OK
+	}
+	status := CannotTry
+	var exit *ExitError
+	if errors.As(err, &exit) {
+		status = exit.Status
+		if exit.Err == nil {
+			return status
+		}
+	}
+	if isClosedPipe(err) {
+		return status
+	}
+	var usage *UsageError
+	hint := ""
+	if errors.As(err, &usage) {
+		hint = "; see " + helpFor(app, line) + " --help"
+	}
+	fmt.Fprintf(app.ErrWriter, "%s: %v%s\n", app.Name, err, hint)
+	if line.has("json") && !isWriteError(err) {
+		writeJSONError(app.Writer, status, err)
+	}
+	return status
+}
+
+func helpFor(app *App, line *commandLine) string {
+	if line != nil && line.command != nil {
+		return app.Name + " " + line.command.Name
+	}
+	return app.Name
+}
+
+// errorRecord is what a program reads on stdout when a command fails.
+type errorRecord struct {
+	Type   string `json:"type"`
+	Status int    `json:"exit_status"`
+	Error  string `json:"error"`
+}
+
+func writeJSONError(w io.Writer, status int, err error) {
+	// The message is on stderr already: nothing is left to tell it to.
+	_ = NewJSONLines(w).Write(errorRecord{Type: "error", Status: status, Error: err.Error()})
+}

@@ -1,0 +1,282 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+)
+
+// Operands says how options and operands mix on a command line.
+type Operands int
+
+const (
+	// Permute takes options after operands too, as getopt does by default:
+	// rds-ping HOST -c 1.
+	Permute Operands = iota
+	// StopAtOperand ends the options at the first operand, as getopt does
+	// when its option string begins with "+": rds-lab run CMD -x.
+	StopAtOperand
+)
+
+// String returns the name of the mode.
+func (o Operands) String() string {
+	switch o {
+	case Permute:
+		return "permute"
+	case StopAtOperand:
+		return "stop at operand"
+	}
+	return fmt.Sprintf("Operands(%d)", int(o))
+}
+
+// option is one option as it was given.
+type option struct {
+	flag    Flag
+	spelled string // as the user wrote it: -c, --count, --cou
+	value   string
+	valued  bool
+}
+
+// commandLine is a parsed command line: options of the program, perhaps a
+// command and its options, operands.
+type commandLine struct {
+	program  string
+	options  []option
+	command  *Command
+	operands []string
+}
+
+// parse splits args by the rules of getopt_long(3): clusters of letters (-Icn), values
+// attached to a letter (-c1) or to a long option (--count=1) or in the next
+// argument whatever it begins with (-i -1), unambiguous abbreviations of long
+// options, and "--" as the end of the options. With app.Commands the first operand names a command,
+// whose flags hold from there on.
+//
+// When parse fails it returns what it had understood along with the error.
+func parse(app *App, mode Operands, args []string) (*commandLine, error) {
+	line := &commandLine{program: app.Name}
+	if len(args) == 0 {
+		return line, nil
+	}
+	args = args[1:]
+	if len(app.Commands) == 0 {
+		return line, line.parse(app.Flags, mode, args)
+	}
+	if err := line.parse(app.Flags, StopAtOperand, args); err != nil || len(line.operands) == 0 {
+		return line, err
+	}
+	name, rest := line.operands[0], line.operands[1:]
+	line.operands = nil
+	if line.command = app.Command(name); line.command == nil {
+		return line, &UsageError{Reason: fmt.Sprintf("no command %q: want one of %s", name, strings.Join(commandNames(app), ", "))}
+	}
+	return line, line.parse(line.command.Flags, mode, rest)
+}
+
+func (l *commandLine) parse(flags []Flag, mode Operands, args []string) error {
+	for len(args) > 0 {
+		arg := args[0]
+		args = args[1:]
+		var err error
+		switch {
+		case arg == "--":
+			l.operands = append(l.operands, args...)
+			return nil
+		case strings.HasPrefix(arg, "--"):
+			args, err = l.parseLong(flags, arg, args)
+		case len(arg) > 1 && arg[0] == '-':
+			args, err = l.parseCluster(flags, arg, args)
+		default:
+			l.operands = append(l.operands, arg)
+			if mode == StopAtOperand {
+				l.operands = append(l.operands, args...)
+				return nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *commandLine) parseLong(flags []Flag, arg string, rest []string) ([]string, error) {
+	name, value, attached := strings.Cut(arg[2:], "=")
+	spelled := "--" + name
+	flag, err := lookupLong(flags, name)
+	if err != nil {
+		return nil, err
+	}
+	if !takesValue(flag) {
+		if attached {
+			return nil, &UsageError{Option: spelled, Value: value, valued: true, Reason: "takes no value"}
+		}
+		l.options = append(l.options, option{flag: flag, spelled: spelled})
+		return rest, nil
+	}
+	if !attached {
+		if len(rest) == 0 {
+			return nil, missingValue(flag, spelled)
+		}
+		value, rest = rest[0], rest[1:]
+	}
+	l.options = append(l.options, option{flag, spelled, value, true})
+	return rest, nil
+}
+
+func (l *commandLine) parseCluster(flags []Flag, arg string, rest []string) ([]string, error) {
+	for letters := arg[1:]; letters != ""; {
+		_, size := utf8.DecodeRuneInString(letters)
+		letter := letters[:size]
+		letters = letters[size:]
+		spelled := "-" + letter
+		flag := lookup(flags, letter)
+		if flag == nil {
+			return nil, unknownLetter(flags, arg, letter)
+		}
+		if !takesValue(flag) {
+			l.options = append(l.options, option{flag: flag, spelled: spelled})
+			continue
+		}
+		value := letters
+		if value == "" {
+			if len(rest) == 0 {
+				return nil, missingValue(flag, spelled)
+			}
+			value, rest = rest[0], rest[1:]
+		}
+		l.options = append(l.options, option{flag, spelled, value, true})
+		return rest, nil
+	}
+	return rest, nil
+}
+
+// normal returns the command line in the form that urfave/cli reads as
+// intended: each option under its first name with its value attached (a flag may
+// not be used under two names), then "--", then the operands.
+func (l *commandLine) normal() []string {
+	args := []string{l.program}
+	if l.command == nil {
+		for _, o := range l.options {
+			args = append(args, o.normal())
+		}
+		args = append(args, "--")
+		return append(args, l.operands...)
+	}
+	var own []string
+	for _, o := range l.options {
+		if slices.Contains(l.command.Flags, o.flag) {
+			own = append(own, o.normal())
+		} else {
+			args = append(args, o.normal())
+		}
+	}
+	args = append(args, "--", l.command.Name)
+	args = append(args, own...)
+	args = append(args, "--")
+	return append(args, l.operands...)
+}
+
+func (o option) normal() string {
+	name := "--" + o.flag.Names()[0]
+	if o.valued {
+		return name + "=" + o.value
+	}
+	return name
+}
+
+// has reports whether the flag of that name was given.
+func (l *commandLine) has(name string) bool {
+	if l == nil {
+		return false
+	}
+	for _, o := range l.options {
+		if o.flag.Names()[0] == name {
+			return true
+		}
+	}
+	return false
+}
+
+// usageError turns the error of urfave/cli and of package flag below it into a
+// UsageError that names the option as it was spelled. Package flag gives its
+// reason only within its text.
+func (l *commandLine) usageError(err error) error {
+	for _, o := range l.options {
+		prefix := fmt.Sprintf("invalid value %q for flag -%s: ", o.value, o.flag.Names()[0])
+		if reason, ok := strings.CutPrefix(err.Error(), prefix); ok {
+			return &UsageError{Option: o.spelled, Value: o.value, valued: true, Reason: reason}
+		}
+	}
+	return &UsageError{Reason: err.Error()}
+}
+
+func takesValue(f Flag) bool {
+	d, ok := f.(cli.DocGenerationFlag)
+	return ok && d.TakesValue()
+}
+
+func lookup(flags []Flag, name string) Flag {
+	for _, f := range flags {
+		if slices.Contains(f.Names(), name) {
+			return f
+		}
+	}
+	return nil
+}
+
+// lookupLong finds a flag by its long name or an unambiguous abbreviation of
+// it. An exact match wins over longer names that it begins, and names of one
+// flag do not compete.
+func lookupLong(flags []Flag, name string) (Flag, error) {
+	var found []Flag
+	var names []string
+	for _, f := range flags {
+		for _, n := range f.Names() {
+			if utf8.RuneCountInString(n) == 1 || !strings.HasPrefix(n, name) {
+				continue
+			}
+			if n == name {
+				return f, nil
+			}
+			names = append(names, "--"+n)
+			if !slices.Contains(found, f) {
+				found = append(found, f)
+			}
+		}
+	}
+	switch {
+	case len(found) == 0 || name == "":
+		return nil, unknownLong(flags, name)
+	case len(found) > 1:
+		return nil, &UsageError{Option: "--" + name, Reason: "is ambiguous: want one of " + strings.Join(names, ", ")}
+	}
+	return found[0], nil
+}
+
+func unknownLong(flags []Flag, name string) error {
+	e := &UsageError{Option: "--" + name, Reason: "is not an option"}
+	if s := cli.SuggestFlag(flags, name, true); len(s) > 3 && name != "" {
+		e.Reason += fmt.Sprintf(" (did you mean %s?)", s)
+	}
+	return e
+}
+
+func unknownLetter(flags []Flag, arg, letter string) error {
+	e := &UsageError{Option: "-" + letter, Reason: "is not an option"}
+	switch {
+	case len(arg) == len(letter)+1:
+	case lookup(flags, arg[1:]) != nil:
+		e.Reason += fmt.Sprintf(" (in %s; did you mean -%s?)", arg, arg)
+	default:
+		e.Reason += " (in " + arg + ")"
+	}
+	return e
+}
+
+func missingValue(f Flag, spelled string) error {
+	return &UsageError{Option: spelled, Reason: "needs a value: " + placeholder(f)}
+}

@@ -1,0 +1,114 @@
+// Package guest is process 1 of a lab: it makes the root, loads the modules,
+// builds the hosts, runs the command, and reports how it ended.
+package guest
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdskit/rdskit/internal/lab/hosts"
+	"github.com/rdskit/rdskit/internal/lab/job"
+	"golang.org/x/sys/unix"
+)
+
+// IsInit tells whether this process is the init of a lab's guest.
+func IsInit() bool { return os.Getpid() == 1 && os.Getenv(job.EnvInit) != "" }
+
+const hostname = "rds-lab"
+
+// Main is the life of process 1. It powers the machine off and does not
+// return.
+func Main() {
+	dir := os.Getenv(job.EnvInit)
+	if err := run(dir); err != nil {
+		console("%v", err)
+	}
+	unix.Sync()
+	unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
+	// An init that returns is a panic.
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+func run(dir string) error {
+	root, err := newRoot()
+	if err != nil {
+		return err
+	}
+	// The job is read through the share that is written through.
+	j, err := job.Read(root.host(dir))
+	if err != nil {
+		return err
+	}
+	if err := root.build(j, dir); err != nil {
+		return err
+	}
+	lines, err := openLines(j.Profile)
+	if err != nil {
+		return err
+	}
+	result := new(job.Result)
+	if err := prepare(j); err != nil {
+		result.Error = err.Error()
+	}
+	done := new(job.Done)
+	if result.Error == "" {
+		done = execute(j, lines, result)
+	}
+	// The guest's page cache stands between the job's files and the host.
+	unix.Sync()
+	if err := result.Write(dir); err != nil {
+		return fmt.Errorf("result: %w", err)
+	}
+	return lines.finish(done)
+}
+
+// prepare makes the kernel and the network what the job wants.
+func prepare(j *job.Job) error {
+	if err := unix.Sethostname([]byte(hostname)); err != nil {
+		return fmt.Errorf("hostname: %w", err)
+	}
+	if err := insertModules(j.ModuleTree, j.Modules); err != nil {
+		return err
+	}
+	if err := hosts.Build(j.Hosts); err != nil {
+		return err
+	}
+	for _, s := range j.Sysctls {
+		if err := setSysctl(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// taint reads the kernel's taint mask.
+func taint() (uint64, error) {
+	b, err := os.ReadFile("/proc/sys/kernel/tainted")
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
+}
+
+// kernelLog is the kernel's log, of which the launcher shows the end.
+func kernelLog() []string {
+	const all = 3 // SYSLOG_ACTION_READ_ALL
+	buf := make([]byte, 256<<10)
+	n, err := unix.Klogctl(all, buf)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	lines := strings.Split(strings.TrimSpace(string(buf[:n])), "\n")
+	return lines[max(0, len(lines)-100):]
+}
+
+// console writes a line on the machine's console, which the launcher shows when
+// no result comes.
+func console(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "rds-lab init: "+format+"\n", args...)
+}

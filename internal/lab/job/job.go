@@ -1,0 +1,164 @@
+// Package job holds what the launcher and the guest of a lab say to each
+// other: the job description, the result, and the messages of the control
+// line.
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// EnvInit is the variable on the kernel command line that names the job
+// directory. The kernel hands unknown "name=value" parameters to process 1 as
+// its environment, so it marks the process that has to be the lab's init.
+const EnvInit = "RDS_LAB_INIT"
+
+// EnvLab and EnvPromise are set for the command in the lab: the profile it
+// runs on, and the features that the lab promises, separated by commas.
+const (
+	EnvLab     = "RDS_LAB"
+	EnvPromise = "RDS_LAB_PROMISE"
+	EnvHosts   = "RDS_LAB_HOSTS"
+)
+
+// InitialNamespace is the value of [Job.On] for the network namespace that
+// the kernel booted with.
+const InitialNamespace = "init"
+
+// A Sysctl is a kernel parameter to set before the command starts.
+type Sysctl struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// A Job is what the guest is to do. Paths are those of the host.
+type Job struct {
+	Profile    string   `json:"profile"`
+	Args       []string `json:"args"`
+	Dir        string   `json:"dir"`
+	Env        []string `json:"env"`
+	Hosts      int      `json:"hosts"`
+	On         string   `json:"on"`
+	Netem      string   `json:"netem,omitempty"`
+	Modules    []string `json:"modules"`
+	ModuleTree string   `json:"moduleTree"`
+	Sysctls    []Sysctl `json:"sysctls,omitempty"`
+	Writable   []string `json:"writable"`
+	Stdin      bool     `json:"stdin"`
+}
+
+// A Result is how the job ended.
+type Result struct {
+	// Error says why the command could not be started; empty if it was.
+	Error string `json:"error,omitempty"`
+	// NotFound tells that Error is about the command itself.
+	NotFound bool `json:"notFound,omitempty"`
+
+	ExitCode int `json:"exitCode"`
+	Signal   int `json:"signal,omitempty"`
+
+	// Taint is /proc/sys/kernel/tainted before and after the command.
+	TaintBefore uint64 `json:"taintBefore"`
+	TaintAfter  uint64 `json:"taintAfter"`
+	// KernelLog is the end of the kernel's log if the taint changed.
+	KernelLog []string `json:"kernelLog,omitempty"`
+}
+
+// Status is the exit status in the shell's terms: 128 plus the number of the
+// signal that ended the command.
+func (r *Result) Status() int {
+	if r.Signal != 0 {
+		return 128 + r.Signal
+	}
+	return r.ExitCode
+}
+
+// A Message is one line of JSON on the control line.
+type Message struct {
+	// From the guest.
+	Started     bool  `json:"started,omitempty"`
+	Ack         int   `json:"ack,omitempty"`         // signals delivered so far
+	StdinClosed bool  `json:"stdinClosed,omitempty"` // nobody reads stdin any more
+	Done        *Done `json:"done,omitempty"`
+
+	// From the launcher.
+	Signal   int    `json:"signal,omitempty"`
+	StdinEOF *int64 `json:"stdinEOF,omitempty"` // bytes sent in all
+	Bye      bool   `json:"bye,omitempty"`      // all was received: power off
+}
+
+// Done says how many bytes the guest wrote on the stdout and stderr lines.
+// The result file is complete when it is sent.
+type Done struct {
+	Stdout int64 `json:"stdout"`
+	Stderr int64 `json:"stderr"`
+}
+
+const (
+	jobFile    = "job.json"
+	resultFile = "result.json"
+)
+
+// Write puts the job description into dir.
+func (j *Job) Write(dir string) error { return writeFile(filepath.Join(dir, jobFile), j) }
+
+// Read reads the job description in dir.
+func Read(dir string) (*Job, error) {
+	j := new(Job)
+	if err := readFile(filepath.Join(dir, jobFile), j); err != nil {
+		return nil, err
+	}
+	if len(j.Args) == 0 {
+		return nil, fmt.Errorf("job in %s has no command", dir)
+	}
+	return j, nil
+}
+
+// Write puts the result into dir, whole or not at all.
+func (r *Result) Write(dir string) error { return writeFile(filepath.Join(dir, resultFile), r) }
+
+// ReadResult reads the result in dir. The error is fs.ErrNotExist if the guest
+// did not get that far.
+func ReadResult(dir string) (*Result, error) {
+	r := new(Result)
+	if err := readFile(filepath.Join(dir, resultFile), r); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func writeFile(name string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		// The guest's page cache stands between this file and the host.
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+func readFile(name string, v any) error {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -136,21 +137,29 @@ func inNamespaceOf(name string, f func() error) error {
 	if err != nil {
 		return err
 	}
-	return h.Do(func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-			return fmt.Errorf("unshare mounts: %w", err)
-		}
-		if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
-			return fmt.Errorf("make mounts slaves: %w", err)
-		}
-		if err := unix.Unmount("/sys", unix.MNT_DETACH); err != nil {
-			return fmt.Errorf("unmount /sys: %w", err)
-		}
-		if err := unix.Mount(name, "/sys", "sysfs", 0, ""); err != nil {
-			return fmt.Errorf("mount /sys: %w", err)
-		}
-		return f()
-	})
+	errc := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: there is no way back from other mounts
+		errc <- func() error {
+			if err := h.Enter(); err != nil {
+				return err
+			}
+			if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+				return fmt.Errorf("unshare mounts: %w", err)
+			}
+			if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
+				return fmt.Errorf("make mounts slaves: %w", err)
+			}
+			if err := unix.Unmount("/sys", unix.MNT_DETACH); err != nil {
+				return fmt.Errorf("unmount /sys: %w", err)
+			}
+			if err := unix.Mount(name, "/sys", "sysfs", 0, ""); err != nil {
+				return fmt.Errorf("mount /sys: %w", err)
+			}
+			return f()
+		}()
+	}()
+	return <-errc
 }
 
 // wait collects children, orphans too, as process 1 must, until the command

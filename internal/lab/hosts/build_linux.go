@@ -81,7 +81,7 @@ func (h Host) create() error {
 			errc <- fmt.Errorf("unshare: %w", err)
 			return
 		}
-		errc <- unix.Mount("/proc/thread-self/ns/net", h.NetNS(), "", unix.MS_BIND, "")
+		errc <- unix.Mount(threadNetNS, h.NetNS(), "", unix.MS_BIND, "")
 	}()
 	return <-errc
 }
@@ -155,7 +155,8 @@ func (h Host) addDummyPeer() error {
 	if err := addVeth(conn, Device, "peer0", h.NetNS(), 0); err != nil {
 		return err
 	}
-	return setUp(conn, "peer0", true)
+	_, err = setLink(conn, "peer0", true)
+	return err
 }
 
 func addBridge(conn *rtnetlink.Conn) error {
@@ -175,10 +176,7 @@ func (h Host) configure() error {
 	if err := loopback(conn); err != nil {
 		return err
 	}
-	if err := setUp(conn, Device, true); err != nil {
-		return err
-	}
-	index, err := linkIndex(conn, Device)
+	index, err := setLink(conn, Device, true)
 	if err != nil {
 		return err
 	}
@@ -191,10 +189,7 @@ func (h Host) configure() error {
 // loopback brings lo up and gives it a second address: two addresses make a
 // pair for the RDS loop transport.
 func loopback(conn *rtnetlink.Conn) error {
-	if err := setUp(conn, "lo", true); err != nil {
-		return err
-	}
-	index, err := linkIndex(conn, "lo")
+	index, err := setLink(conn, "lo", true)
 	if err != nil {
 		return err
 	}
@@ -222,32 +217,33 @@ func addAddr(conn *rtnetlink.Conn, index uint32, p netip.Prefix) error {
 	return nil
 }
 
-func linkIndex(conn *rtnetlink.Conn, name string) (uint32, error) {
+func findLink(conn *rtnetlink.Conn, name string) (rtnetlink.LinkMessage, error) {
 	links, err := conn.Link.List()
 	if err != nil {
-		return 0, err
+		return rtnetlink.LinkMessage{}, err
 	}
 	for _, l := range links {
 		if l.Attributes != nil && l.Attributes.Name == name {
-			return l.Index, nil
+			return l, nil
 		}
 	}
-	return 0, fmt.Errorf("no device %s", name)
+	return rtnetlink.LinkMessage{}, fmt.Errorf("no device %s", name)
 }
 
-func setUp(conn *rtnetlink.Conn, name string, up bool) error {
-	index, err := linkIndex(conn, name)
+// setLink brings a device up or down and returns its index.
+func setLink(conn *rtnetlink.Conn, name string, up bool) (uint32, error) {
+	link, err := findLink(conn, name)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	msg := &rtnetlink.LinkMessage{Index: index, Change: unix.IFF_UP}
+	msg := &rtnetlink.LinkMessage{Index: link.Index, Change: unix.IFF_UP}
 	if up {
 		msg.Flags = unix.IFF_UP
 	}
 	if err := conn.Link.Set(msg); err != nil {
-		return fmt.Errorf("link %s: %w", name, err)
+		return 0, fmt.Errorf("link %s: %w", name, err)
 	}
-	return nil
+	return link.Index, nil
 }
 
 // SetLink brings the host's device up, or down as if the cable were cut.
@@ -258,15 +254,12 @@ func (h Host) SetLink(up bool) error {
 		return fmt.Errorf("host %s: %w", h, err)
 	}
 	defer conn.Close()
-	if err := setUp(conn, Device, up); err != nil {
+	index, err := setLink(conn, Device, up)
+	if err != nil {
 		return fmt.Errorf("host %s: %w", h, err)
 	}
 	if !up {
 		return nil
-	}
-	index, err := linkIndex(conn, Device)
-	if err != nil {
-		return fmt.Errorf("host %s: %w", h, err)
 	}
 	if err := addAddr(conn, index, netip.PrefixFrom(h.IPv6(), bits6)); err != nil {
 		return fmt.Errorf("host %s: %w", h, err)
@@ -277,19 +270,41 @@ func (h Host) SetLink(up bool) error {
 // Do runs f on a thread in the host's network namespace. Goroutines that f
 // starts are not in it.
 func (h Host) Do(f func() error) error {
+	errc := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		back, err := os.Open(threadNetNS)
+		if err != nil {
+			errc <- err
+			return
+		}
+		defer back.Close()
+		if err := h.Enter(); err != nil {
+			errc <- err
+			return
+		}
+		err = f()
+		// A thread that cannot go back stays locked and ends with the goroutine.
+		if unix.Setns(int(back.Fd()), unix.CLONE_NEWNET) == nil {
+			runtime.UnlockOSThread()
+		}
+		errc <- err
+	}()
+	return <-errc
+}
+
+const threadNetNS = "/proc/thread-self/ns/net"
+
+// Enter moves the calling thread into the host's network namespace. The
+// goroutine must be locked to it.
+func (h Host) Enter() error {
 	ns, err := os.Open(h.NetNS())
 	if err != nil {
 		return err
 	}
 	defer ns.Close()
-	errc := make(chan error)
-	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
-		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-			errc <- fmt.Errorf("host %s: setns: %w", h, err)
-			return
-		}
-		errc <- f()
-	}()
-	return <-errc
+	if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("enter host %s: setns: %w", h, err)
+	}
+	return nil
 }

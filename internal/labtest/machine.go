@@ -1,0 +1,68 @@
+package labtest
+
+import (
+	"os/exec"
+	"testing"
+
+	"github.com/rdskit/rdskit/internal/lab/hosts"
+	"github.com/rdskit/rdskit/internal/lab/netem"
+)
+
+// A Machine is one host of the lab, in the hands of one test. Its embedded
+// Host has the name, the addresses and the path of the network namespace.
+type Machine struct {
+	hosts.Host
+	t testing.TB
+}
+
+// Host is the lab's n-th host, counted from 1. The test needs at least n hosts
+// then, as with [Hosts].
+func Host(t testing.TB, n int) *Machine {
+	t.Helper()
+	Need(t, Hosts(n))
+	return &Machine{hosts.Host{N: n}, t}
+}
+
+// Netem disturbs what the host sends until the end of the test, in the words
+// of tc-netem(8): "loss 5% delay 10ms". An empty string ends it now.
+func (m *Machine) Netem(spec string) {
+	m.t.Helper()
+	if spec == "" {
+		if err := m.ClearNetem(); err != nil {
+			m.t.Fatal(err)
+		}
+		return
+	}
+	s, err := netem.Parse(spec)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if err := m.SetNetem(s); err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() {
+		if err := m.ClearNetem(); err != nil {
+			m.t.Error(err)
+		}
+	})
+}
+
+// Cut cuts the host off, until the end of the test or [Machine.Mend].
+func (m *Machine) Cut() {
+	m.t.Helper()
+	if err := m.SetLink(false); err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(m.Mend)
+}
+
+// Mend ends what [Machine.Cut] began.
+func (m *Machine) Mend() {
+	m.t.Helper()
+	if err := m.SetLink(true); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// Start starts a program on the host.
+func (m *Machine) Start(cmd *exec.Cmd) error { return m.Do(cmd.Start) }

@@ -64,7 +64,9 @@ func boot(c *cli.Context, test bool) (int, error) {
 		Stdout:    os.Stdout, Stderr: os.Stderr,
 	}
 	if test {
-		cfg.Writable = append(cfg.Writable, filepath.Dir(c.Args().First()))
+		if bin, err := filepath.Abs(c.Args().First()); err == nil && strings.Contains(c.Args().First(), "/") {
+			cfg.Writable = append(cfg.Writable, filepath.Dir(bin))
+		}
 		for _, a := range c.Args().Slice() {
 			if d, ok := strings.CutPrefix(a, "-test.gocoverdir="); ok {
 				cfg.Writable = append(cfg.Writable, d)

@@ -36,10 +36,26 @@ func newRoot() (*root, error) {
 			return nil, err
 		}
 	}
+	if err := quietUevents(); err != nil {
+		return nil, err
+	}
 	if err := unix.Mount("host", r.share, "hostfs", 0, "/"); err != nil {
 		return nil, fmt.Errorf("mount hostfs: %w", err)
 	}
 	return r, nil
+}
+
+// quietUevents keeps the kernel from starting a process for each device and
+// module that comes: no lab has the /sbin/hotplug of old.
+func quietUevents() error {
+	if err := unix.Mount("sysfs", "/sys", "sysfs", 0, ""); err != nil {
+		return fmt.Errorf("mount sysfs: %w", err)
+	}
+	err := os.WriteFile("/sys/kernel/uevent_helper", []byte("\n"), 0)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // host is where a path of the host is found while the root is built.

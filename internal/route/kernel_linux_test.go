@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,7 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/rdskit/rdskit/internal/labtest"
 )
+
+func TestMain(m *testing.M) { labtest.Main(m) }
 
 var equateAddrs = cmpopts.EquateComparable(netip.Addr{})
 
@@ -166,39 +168,27 @@ func TestNetNSThatIsNone(t *testing.T) {
 	}
 }
 
-func TestLookupsLeaveNothingBehind(t *testing.T) {
-	lookups := func(n int) {
-		var wg sync.WaitGroup
-		for range 8 {
-			wg.Go(func() {
-				for range n {
-					Lookup(t.Context(), netip.MustParseAddr("127.0.0.1"), nil)
-					Lookup(t.Context(), netip.MustParseAddr("127.0.0.1"), &Config{Device: "nosuch0"})
-					Addresses(t.Context(), nil)
-					lookupUDP(t.Context(), query{dst: netip.MustParseAddr("127.0.0.1")})
+// What they leave behind, TestMain finds.
+func TestConcurrentLookups(t *testing.T) {
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 10 {
+				for _, lookup := range []func() (Route, error){
+					func() (Route, error) { return Lookup(t.Context(), netip.MustParseAddr("127.0.0.1"), nil) },
+					func() (Route, error) { return lookupUDP(t.Context(), query{dst: netip.MustParseAddr("127.0.0.1")}) },
+				} {
+					if got, err := lookup(); err != nil || got.Source != netip.MustParseAddr("127.0.0.1") {
+						t.Errorf("got %+v, %v", got, err)
+					}
 				}
-			})
-		}
-		wg.Wait()
+				if _, err := Lookup(t.Context(), netip.MustParseAddr("127.0.0.1"), &Config{Device: "nosuch0"}); err == nil {
+					t.Error("a device that does not exist was found")
+				}
+			}
+		})
 	}
-	lookups(1)
-	goroutines, files := runtime.NumGoroutine(), openFiles(t)
-	lookups(10)
-	if n := openFiles(t); n > files {
-		t.Errorf("%d open files, %d before", n, files)
-	}
-	if n := runtime.NumGoroutine(); n > goroutines {
-		t.Errorf("%d goroutines, %d before", n, goroutines)
-	}
-}
-
-func openFiles(t *testing.T) int {
-	t.Helper()
-	fds, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(fds)
+	wg.Wait()
 }
 
 func BenchmarkLookup(b *testing.B) {
@@ -211,14 +201,11 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-// The tests below need network namespaces of the lab and change routes in them.
-
-func labHost(t *testing.T, name string) *Config {
+// labHost is a host of the lab whose routes the test may change.
+func labHost(t *testing.T, n int) *Config {
 	t.Helper()
-	if os.Getenv("RDS_LAB") == "" {
-		t.Skip("needs the hosts of the lab: run with -exec 'rds-lab exec --'")
-	}
-	f, err := os.Open("/run/netns/" + name)
+	h := labtest.Host(t, n)
+	f, err := os.Open(h.NetNS())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +223,7 @@ func ipOn(t *testing.T, host, args string) {
 }
 
 func TestLookupInAnotherNamespace(t *testing.T) {
-	h1 := labHost(t, "h1")
+	h1 := labHost(t, 1)
 	for dst, source := range map[string]string{"10.9.0.2": "10.9.0.1", "fd00::2": "fd00::1"} {
 		got, err := Lookup(t.Context(), netip.MustParseAddr(dst), h1)
 		if err != nil {
@@ -258,7 +245,7 @@ func TestLookupInAnotherNamespace(t *testing.T) {
 }
 
 func TestLookupOfLinkLocal(t *testing.T) {
-	h1 := labHost(t, "h1")
+	h1 := labHost(t, 1)
 	ipOn(t, "h1", "link add rtest0 type veth peer name rtest1")
 	t.Cleanup(func() { ipOn(t, "h1", "link del rtest0") })
 	ipOn(t, "h1", "link set rtest0 up")
@@ -294,7 +281,7 @@ func TestLookupOfLinkLocal(t *testing.T) {
 }
 
 func TestRefusedDestinations(t *testing.T) {
-	h1 := labHost(t, "h1")
+	h1 := labHost(t, 1)
 	for i, typ := range []Type{Unreachable, Prohibit, Blackhole, Throw} {
 		errno := []syscall.Errno{syscall.EHOSTUNREACH, syscall.EACCES, syscall.EINVAL, syscall.ENETUNREACH}[i]
 		for _, prefix := range []string{fmt.Sprintf("10.5%d.0.0/24", i), fmt.Sprintf("fd5%d::/64", i)} {
@@ -318,7 +305,7 @@ func TestRefusedDestinations(t *testing.T) {
 }
 
 func TestReasonsAHostCannotBeReached(t *testing.T) {
-	h3 := labHost(t, "h3")
+	h3 := labHost(t, 3)
 	lookupOn := func(dst, device string) error {
 		cfg := *h3
 		cfg.Device = device
@@ -339,25 +326,25 @@ func TestReasonsAHostCannotBeReached(t *testing.T) {
 	if err := lookupOn("10.77.0.1", "eth0"); err != nil {
 		t.Errorf("no route, but a device: the kernel takes the host as on its link, got %v", err)
 	}
-	if err := exec.Command("ip", "netns", "exec", "h3", "sysctl", "-qw", "net.ipv6.conf.rtest0.disable_ipv6=1").Run(); err != nil {
+	err := labtest.Host(t, 3).Do(func() error {
+		return os.WriteFile("/proc/sys/net/ipv6/conf/rtest0/disable_ipv6", []byte("1"), 0)
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	check(lookupOn("fd77::1", "rtest0"), ErrNoRoute, "IPv6 is disabled")
 	check(lookupOn("fd77::1", "eth0"), ErrNoRoute, "no entry of the routing table")
 }
 
-// Threads that moved to a namespace must come back or end.
-func TestLookupsLeaveNoThreadInANamespace(t *testing.T) {
-	h1, h2 := labHost(t, "h1"), labHost(t, "h2")
-	home, err := os.Readlink("/proc/self/ns/net")
-	if err != nil {
-		t.Fatal(err)
-	}
+// Threads that moved to a namespace must come back or end. That none is in one
+// at the end, TestMain checks.
+func TestLookupsInNamespacesDoNotPileUpThreads(t *testing.T) {
+	h1, h2 := labHost(t, 1), labHost(t, 2)
+	const atOnce = 20
 	run := func(rounds int) {
 		var wg sync.WaitGroup
-		for i := range 20 {
-			cfg := h1
-			dst := netip.MustParseAddr("10.9.0.2")
+		for i := range atOnce {
+			cfg, dst := h1, netip.MustParseAddr("10.9.0.2")
 			if i%2 == 1 {
 				cfg, dst = h2, netip.MustParseAddr("10.9.0.1")
 			}
@@ -374,21 +361,16 @@ func TestLookupsLeaveNoThreadInANamespace(t *testing.T) {
 		wg.Wait()
 	}
 	threads := func() int {
-		links, err := filepath.Glob("/proc/self/task/*/ns/net")
+		tasks, err := os.ReadDir("/proc/self/task")
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, l := range links {
-			if ns, err := os.Readlink(l); err == nil && ns != home {
-				t.Errorf("%s is in %s, the process in %s", l, ns, home)
-			}
-		}
-		return len(links)
+		return len(tasks)
 	}
 	run(5)
 	before := threads()
-	run(50)
-	if after := threads(); after > before+5 {
-		t.Errorf("%d threads, %d before", after, before)
+	run(25)
+	if after := threads(); after > before+atOnce {
+		t.Errorf("%d threads after 1,000 calls, %d at a time; %d before", after, atOnce, before)
 	}
 }

@@ -44,7 +44,8 @@ func lookupUDP(ctx context.Context, q query) (Route, error) {
 	return Route{Source: zoned(source, q.device), Device: q.device}, nil
 }
 
-// isLocalUDP tries to bind a UDP socket to the address.
+// isLocalUDP tries to bind a UDP socket to the address. bind(2) does not look at
+// the device of an IPv4 address.
 func isLocalUDP(ctx context.Context, q query) (bool, error) {
 	lc := net.ListenConfig{Control: bindToDevice(q.device)}
 	err := sys.InNetNS(q.netns, func() error {

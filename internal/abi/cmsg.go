@@ -28,15 +28,13 @@ const (
 	SizeofZcopyCookie  = 4  // u32
 	SizeofZcopyCookies = 36 // struct rds_zcopy_cookies
 
-	// SizeofRDMANotify is struct rds_rdma_notify without the 4 bytes of padding
-	// that follow on every architecture but 32-bit x86.
+	// struct rds_rdma_notify ends with an s32 after a u64: 4 bytes of padding
+	// follow, except where a u64 is aligned to 4 bytes.
 	SizeofRDMANotify = 12
 
-	// SizeofRxTrace is struct rds_cmsg_rx_trace where a u64 is aligned to 8
-	// bytes. 32-bit x86 aligns it to 4: there the u64 values start at 4, not
-	// at 8, and the struct is SizeofRxTraceI386 long.
-	SizeofRxTrace     = 32
-	SizeofRxTraceI386 = 28
+	// struct rds_cmsg_rx_trace has its three u64 after 4 bytes: they start at
+	// 8, or at 4 where a u64 is aligned to 4 bytes.
+	SizeofRxTraces = RDS_MSG_RX_DGRAM_TRACE_MAX * 8
 
 	UEK_SizeofAtomicArgs = 56 // struct rds_atomic_args
 	UEK_SizeofAsendArgs  = 16 // struct rds_asend_args

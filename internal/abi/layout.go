@@ -9,16 +9,22 @@ import (
 // record. The zero value is the layout of the running program, which is the
 // kernel's; others, from [LayoutOf], serve records captured elsewhere.
 type Layout struct {
-	word uint8 // sizeof(long), 0 for the program's own
-	swap bool  // byte order is not the program's own
+	word  uint8 // sizeof(long), 0 for the program's own
+	align uint8 // of a u64 in a struct, 0 for the program's own
+	swap  bool  // byte order is not the program's own
 }
 
 // LayoutOf returns the layout of an architecture whose C long has wordSize
-// bytes, 4 or 8, and whose integers are in the given order.
-func LayoutOf(wordSize int, order binary.ByteOrder) Layout {
+// bytes, 4 or 8, which aligns a u64 in a struct to uint64Align bytes, 4 or 8,
+// and whose integers are in the given order.
+func LayoutOf(wordSize, uint64Align int, order binary.ByteOrder) Layout {
 	var probe [2]byte
 	order.PutUint16(probe[:], 1)
-	return Layout{word: uint8(wordSize), swap: binary.NativeEndian.Uint16(probe[:]) != 1}
+	return Layout{
+		word:  uint8(wordSize),
+		align: uint8(uint64Align),
+		swap:  binary.NativeEndian.Uint16(probe[:]) != 1,
+	}
 }
 
 // WordSize returns sizeof(long): 4 or 8.
@@ -27,6 +33,15 @@ func (l Layout) WordSize() int {
 		return bits.UintSize / 8
 	}
 	return int(l.word)
+}
+
+// Uint64Align returns to how many bytes C aligns a u64 in a struct: 8, but 4
+// on 32-bit x86.
+func (l Layout) Uint64Align() int {
+	if l.align == 0 {
+		return uint64Align
+	}
+	return int(l.align)
 }
 
 // Uint16 reads the first 2 bytes of b, which must be that long.

@@ -19,7 +19,7 @@ func TestZeroLayoutIsTheProgramsOwn(t *testing.T) {
 
 func TestLayoutReadsAndWritesBothOrders(t *testing.T) {
 	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
-		l := LayoutOf(4, order)
+		l := LayoutOf(4, 8, order)
 		b := l.AppendUint64(l.AppendUint32(nil, 0x01020304), 0x1112131415161718)
 		if got := order.Uint32(b); got != 0x01020304 {
 			t.Errorf("%v: AppendUint32 wrote %#x", order, got)
@@ -35,8 +35,8 @@ func TestLayoutReadsAndWritesBothOrders(t *testing.T) {
 		if g16, g32 := order.Uint16(b), order.Uint32(b[4:]); g16 != 0x2122 || g32 != 0x31323334 {
 			t.Errorf("%v: put %#x %#x", order, g16, g32)
 		}
-		if l.WordSize() != 4 {
-			t.Errorf("%v: word size %d", order, l.WordSize())
+		if l.WordSize() != 4 || l.Uint64Align() != 8 {
+			t.Errorf("%v: word size %d, alignment %d", order, l.WordSize(), l.Uint64Align())
 		}
 	}
 }

@@ -18,10 +18,10 @@ var architectures = []struct {
 	name   string
 	layout Layout
 }{
-	{"x86-64", LayoutOf(8, binary.LittleEndian)},
-	{"i386", LayoutOf(4, binary.LittleEndian)},
-	{"s390x", LayoutOf(8, binary.BigEndian)},
-	{"powerpc", LayoutOf(4, binary.BigEndian)},
+	{"x86-64", LayoutOf(8, 8, binary.LittleEndian)},
+	{"i386", LayoutOf(4, 4, binary.LittleEndian)},
+	{"s390x", LayoutOf(8, 8, binary.BigEndian)},
+	{"powerpc", LayoutOf(4, 8, binary.BigEndian)},
 }
 
 // records reads the golden records of an architecture, by name.

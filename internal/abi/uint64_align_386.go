@@ -1,0 +1,4 @@
+package abi
+
+// uint64Align is to how many bytes C aligns a u64 in a struct.
+const uint64Align = 4

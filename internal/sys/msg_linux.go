@@ -1,0 +1,99 @@
+package sys
+
+import (
+	"net/netip"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdskit/rdskit/internal/abi"
+)
+
+// Flags of Send and Recv, and those that Recv reports.
+const (
+	MSG_PEEK     = unix.MSG_PEEK
+	MSG_TRUNC    = unix.MSG_TRUNC
+	MSG_CTRUNC   = unix.MSG_CTRUNC
+	MSG_ZEROCOPY = unix.MSG_ZEROCOPY
+)
+
+// A Msg is a struct msghdr with one data buffer, one control buffer and room
+// for an address, for any number of calls of sendmsg(2) and recvmsg(2), one at
+// a time. It refers to itself and must not be copied once used. A Msg kept on
+// the heap makes calls that allocate nothing.
+type Msg struct {
+	hdr  unix.Msghdr
+	iov  unix.Iovec
+	name [abi.SizeofSockaddrIn6]byte
+}
+
+// SetData sets the bytes to send or the room to receive into. The Msg refers
+// to b until the next SetData.
+func (m *Msg) SetData(b []byte) {
+	m.hdr.Iov = &m.iov
+	m.hdr.SetIovlen(1)
+	m.iov.Base = unsafe.SliceData(b)
+	m.iov.SetLen(len(b))
+}
+
+// SetControl sets the control messages to send or the room for them. The Msg
+// refers to oob until the next SetControl.
+func (m *Msg) SetControl(oob []byte) {
+	m.hdr.Control = unsafe.SliceData(oob)
+	m.hdr.SetControllen(len(oob))
+}
+
+// SetName sets the destination of the next Send. The invalid AddrPort means the
+// connected peer.
+func (m *Msg) SetName(ap netip.AddrPort, scope uint32) {
+	if !ap.IsValid() {
+		m.hdr.Name, m.hdr.Namelen = nil, 0
+		return
+	}
+	m.hdr.Name = &m.name[0]
+	m.hdr.Namelen = uint32(abi.PutSockaddr(&m.name, ap, scope))
+}
+
+// Name is the source of the message that Recv got. ok is false when there is
+// none, which for RDS means that the kernel returned notifications only
+// (net/rds/recv.c:rds_recvmsg).
+func (m *Msg) Name() (ap netip.AddrPort, scope uint32, ok bool) {
+	return abi.ParseSockaddr(m.name[:min(int(m.hdr.Namelen), len(m.name))])
+}
+
+// HasName reports whether Recv got a message rather than notifications only.
+func (m *Msg) HasName() bool { return m.hdr.Namelen > 0 }
+
+// Flags are the MSG_ flags that the last Recv reported.
+func (m *Msg) Flags() int { return int(m.hdr.Flags) }
+
+// ControlLen is how many bytes of control messages the last Recv got.
+func (m *Msg) ControlLen() int { return int(m.hdr.Controllen) }
+
+// Send is sendmsg(2). Calls that a signal interrupts are made again.
+func (m *Msg) Send(fd uintptr, flags int) (int, syscall.Errno) {
+	return m.call(unix.SYS_SENDMSG, fd, flags)
+}
+
+// Recv is recvmsg(2) with room for the source address. The room for control
+// messages shrinks to what arrived, so SetControl goes before each Recv.
+func (m *Msg) Recv(fd uintptr, flags int) (int, syscall.Errno) {
+	m.hdr.Name = &m.name[0]
+	m.hdr.Namelen = uint32(len(m.name))
+	m.hdr.Flags = 0
+	return m.call(unix.SYS_RECVMSG, fd, flags)
+}
+
+func (m *Msg) call(trap, fd uintptr, flags int) (int, syscall.Errno) {
+	for {
+		n, _, errno := unix.Syscall(trap, fd, uintptr(unsafe.Pointer(&m.hdr)), uintptr(flags))
+		switch errno {
+		case 0:
+			return int(n), 0
+		case unix.EINTR:
+		default:
+			return 0, errno
+		}
+	}
+}

@@ -1,0 +1,74 @@
+//go:build !linux
+
+package sys
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+)
+
+// errLinux is what everything here returns elsewhere.
+var errLinux = fmt.Errorf("RDS sockets need Linux: %w", errors.ErrUnsupported)
+
+const (
+	MSG_PEEK = 1 << iota
+	MSG_TRUNC
+	MSG_CTRUNC
+	MSG_ZEROCOPY
+
+	SOL_SOCKET = iota
+	SO_SNDBUF
+	SO_RCVBUF
+	SO_SNDBUFFORCE
+	SO_RCVBUFFORCE
+	SO_ZEROCOPY
+)
+
+type Msg struct{}
+
+func (*Msg) SetData([]byte)                              {}
+func (*Msg) SetControl([]byte)                           {}
+func (*Msg) SetName(netip.AddrPort, uint32)              {}
+func (*Msg) Name() (ap netip.AddrPort, _ uint32, _ bool) { return ap, 0, false }
+func (*Msg) HasName() bool                               { return false }
+func (*Msg) Flags() int                                  { return 0 }
+func (*Msg) ControlLen() int                             { return 0 }
+func (*Msg) Send(uintptr, int) (int, syscall.Errno)      { return 0, syscall.ENOSYS }
+func (*Msg) Recv(uintptr, int) (int, syscall.Errno)      { return 0, syscall.ENOSYS }
+
+type Batch struct{}
+
+func (*Batch) Resize(int)                                  {}
+func (*Batch) Set(int, []byte, []byte)                     {}
+func (*Batch) Clear()                                      {}
+func (*Batch) Message(int) (_, _, _ int, _ []byte)         { return 0, 0, 0, nil }
+func (*Batch) Recv(uintptr, int, int) (int, syscall.Errno) { return 0, syscall.ENOSYS }
+
+type Socket struct{}
+
+func NewSocket(int) (*Socket, error)                              { return nil, errLinux }
+func FileSocket(*os.File) (*Socket, error)                        { return nil, errLinux }
+func (*Socket) Raw() syscall.RawConn                              { return nil }
+func (*Socket) Close() error                                      { return errLinux }
+func (*Socket) SetReadDeadline(time.Time) error                   { return errLinux }
+func (*Socket) SetWriteDeadline(time.Time) error                  { return errLinux }
+func (*Socket) Dup() (*Socket, error)                             { return nil, errLinux }
+func (*Socket) File() (*os.File, error)                           { return nil, errLinux }
+func (*Socket) Bind(netip.AddrPort, uint32) error                 { return errLinux }
+func (*Socket) Connect(netip.AddrPort, uint32) error              { return errLinux }
+func (*Socket) LocalName() (ap netip.AddrPort, _ uint32, _ error) { return ap, 0, errLinux }
+func (*Socket) PeerName() (ap netip.AddrPort, _ uint32, _ error)  { return ap, 0, errLinux }
+func (*Socket) Getsockopt(int, int, []byte) (int, int, error)     { return 0, 0, errLinux }
+func (*Socket) GetsockoptInt(int, int) (int, error)               { return 0, errLinux }
+func (*Socket) Setsockopt(int, int, []byte) error                 { return errLinux }
+func (*Socket) SetsockoptInt(int, int, int) error                 { return errLinux }
+func (*Socket) SetTOS(uint8) error                                { return errLinux }
+func (*Socket) TOS() (uint8, error)                               { return 0, errLinux }
+
+func Writable(uintptr) bool { return false }
+
+func TimestampOption() int { return 0 }

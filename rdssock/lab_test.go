@@ -41,9 +41,9 @@ func openNetNS(t testing.TB, h labHost) int {
 
 // A link is a way between two addresses over one transport and family.
 type link struct {
-	name   string
-	hosts  int // lab hosts needed
-	a, b   func() (netip.Addr, string)
+	name  string
+	hosts int // lab hosts needed
+	a, b  func() (netip.Addr, string)
 }
 
 func fixed(addr string) func() (netip.Addr, string) {

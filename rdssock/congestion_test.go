@@ -14,7 +14,6 @@ import (
 
 // Congestion exists between hosts only: the loopback transport has none
 // (net/rds/recv.c:rds_recv_rcvbuf_delta).
-var tcpLinks = links[2:]
 
 // smallBuffers make a receiver congested after a few messages.
 var smallBuffers = &rdssock.Config{ReceiveBuffer: 4 << 10}
@@ -22,7 +21,7 @@ var smallBuffers = &rdssock.Config{ReceiveBuffer: 4 << 10}
 // congest writes to each of dsts until the kernel refuses it.
 func congest(t *testing.T, l link, dsts ...*rdssock.Conn) {
 	t.Helper()
-	c := l.listen(t, l.a, &rdssock.Config{Congestion: rdssock.FailWhenCongested, SendBuffer: 4 << 20})
+	c := l.a.listen(t, 0, &rdssock.Config{Congestion: rdssock.FailWhenCongested, SendBuffer: 4 << 20})
 	defer c.Close()
 	if err := c.SetWriteDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
@@ -65,20 +64,6 @@ func drain(t *testing.T, c *rdssock.Conn) {
 	}
 }
 
-// listenOn is listen with a chosen port.
-func (l link) listenOn(t *testing.T, end func() (netip.Addr, string), port uint16, cfg *rdssock.Config) *rdssock.Conn {
-	t.Helper()
-	addr, netns := end()
-	c := *cfg
-	c.NetNS = openNetNS(t, labHost{netns: netns})
-	conn, err := rdssock.Listen(netip.AddrPortFrom(addr, port), &c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return conn
-}
-
 // Each of the 64 classes of ports has a blocked write of the same Conn, which
 // nobody reads from. Draining one receiver, late, must wake its write without
 // the re-test by timer, and no other.
@@ -100,7 +85,7 @@ func TestBlockedWriteWakesWhenItsReceiverDrains(t *testing.T) {
 				var receivers [classes]*rdssock.Conn
 				done := make(chan int, classes)
 				for i := range classes {
-					receivers[i] = l.listenOn(t, l.b, uint16(20000+i), smallBuffers)
+					receivers[i] = l.b.listen(t, uint16(20000+i), smallBuffers)
 				}
 				congest(t, l, receivers[:]...)
 				for i := range classes {

@@ -48,7 +48,7 @@ func TestReadEndsAtItsDeadline(t *testing.T) {
 	defer cancel()
 	for _, r := range blockingReads {
 		t.Run(r.name, func(t *testing.T) {
-			c := links[0].listen(t, links[0].a, nil)
+			c := loopLinks[0].a.listen(t, 0, nil)
 			for _, d := range []time.Duration{-time.Hour, 0, 30 * time.Millisecond} {
 				start := time.Now()
 				if err := c.SetReadDeadline(start.Add(d)); err != nil {
@@ -80,7 +80,7 @@ func TestReadEndsAtItsDeadline(t *testing.T) {
 
 func TestReadContextEndsWithItsContextOnly(t *testing.T) {
 	needLab(t, 0)
-	l := links[0]
+	l := loopLinks[0]
 	a, b := l.pair(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -166,7 +166,7 @@ func TestHundredBlockedReadersUseNoProcessorAndAllEnd(t *testing.T) {
 		{"by deadline", func(c *rdssock.Conn) error { return c.SetReadDeadline(time.Now()) }, isTimeout},
 	} {
 		t.Run(end.name, func(t *testing.T) {
-			c := links[0].listen(t, links[0].a, nil)
+			c := loopLinks[0].a.listen(t, 0, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			errs := make(chan error, 100)
@@ -234,7 +234,7 @@ func TestWriteGoesOnDuringABlockedRead(t *testing.T) {
 
 func TestClosedConn(t *testing.T) {
 	needLab(t, 0)
-	a, b := links[0].pair(t, nil)
+	a, b := loopLinks[0].pair(t, nil)
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func TestClosedConn(t *testing.T) {
 
 func TestFileKeepsTheSocketOpen(t *testing.T) {
 	needLab(t, 0)
-	a, b := links[0].pair(t, nil)
+	a, b := loopLinks[0].pair(t, nil)
 	f, err := a.File()
 	if err != nil {
 		t.Fatal(err)

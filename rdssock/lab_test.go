@@ -2,36 +2,32 @@ package rdssock_test
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/rdskit/rdskit/internal/lab/hosts"
+	"github.com/rdskit/rdskit/internal/labtest"
 	"github.com/rdskit/rdskit/rdssock"
 )
 
-func needLab(t testing.TB, hosts int) {
-	if os.Getenv("RDS_LAB") == "" {
-		t.Skip("not in the lab")
+func TestMain(m *testing.M) { labtest.Main(m) }
+
+// needLab states that a test needs RDS, and with hosts TCP between them.
+func needLab(t testing.TB, n int) {
+	t.Helper()
+	labtest.Need(t, labtest.RDS)
+	if n > 0 {
+		labtest.Need(t, labtest.TCP, labtest.Hosts(n), labtest.Root)
 	}
 }
 
-type labHost struct {
-	netns, dev string
-	v4, v6     netip.Addr
-}
-
-func host(n int) labHost {
-	return labHost{netns: fmt.Sprintf("/run/netns/h%d", n), dev: "eth0",
-		v4: netip.MustParseAddr(fmt.Sprintf("10.9.0.%d", n)), v6: netip.MustParseAddr(fmt.Sprintf("fd00::%d", n))}
-}
-
-// E: above is to be replaced by labtest
-
-func openNetNS(t testing.TB, h labHost) int {
+// netNS opens a network namespace for the time of the test.
+func netNS(t testing.TB, path string) int {
 	t.Helper()
-	f, err := os.Open(h.netns)
+	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,29 +39,34 @@ func openNetNS(t testing.TB, h labHost) int {
 type link struct {
 	name  string
 	hosts int // lab hosts needed
-	a, b  func() (netip.Addr, string)
+	a, b  end
 }
 
-func fixed(addr string) func() (netip.Addr, string) {
-	return func() (netip.Addr, string) { return netip.MustParseAddr(addr), "" }
+// An end is an address and the path of the network namespace that has it, ""
+// for the test's own.
+type end struct {
+	addr  netip.Addr
+	netns string
 }
 
-func onHost(n int, v6 bool) func() (netip.Addr, string) {
-	return func() (netip.Addr, string) {
-		h := host(n)
-		if v6 {
-			return h.v6, h.netns
-		}
-		return h.v4, h.netns
+func loop(addr string) end { return end{addr: netip.MustParseAddr(addr)} }
+
+func onHost(n int, addr func(hosts.Host) netip.Addr) end {
+	h := hosts.Host{N: n}
+	return end{addr(h), h.NetNS()}
+}
+
+var (
+	loopLinks = []link{
+		{"loop over IPv4", 0, loop("127.0.0.1"), loop("127.0.0.1")},
+		{"loop over IPv6", 0, loop("::1"), loop("::1")},
 	}
-}
-
-var links = []link{
-	{"loop over IPv4", 0, fixed("127.0.0.1"), fixed("127.0.0.1")},
-	{"loop over IPv6", 0, fixed("::1"), fixed("::1")},
-	{"TCP over IPv4", 2, onHost(1, false), onHost(2, false)},
-	{"TCP over IPv6", 2, onHost(1, true), onHost(2, true)},
-}
+	tcpLinks = []link{
+		{"TCP over IPv4", 2, onHost(1, hosts.Host.IPv4), onHost(2, hosts.Host.IPv4)},
+		{"TCP over IPv6", 2, onHost(1, hosts.Host.IPv6), onHost(2, hosts.Host.IPv6)},
+	}
+	links = slices.Concat(loopLinks, tcpLinks)
+)
 
 // eachLink runs f over every transport and family that the lab has.
 func eachLink(t *testing.T, f func(t *testing.T, l link)) {
@@ -81,28 +82,34 @@ func eachLink(t *testing.T, f func(t *testing.T, l link)) {
 // messages over RDS/TCP may overtake each other while its paths are made.
 func (l link) pair(t testing.TB, cfg *rdssock.Config) (a, b *rdssock.Conn) {
 	t.Helper()
-	a, b = l.listen(t, l.a, cfg), l.listen(t, l.b, cfg)
+	a, b = l.a.listen(t, 0, cfg), l.b.listen(t, 0, cfg)
 	warmUp(t, a, b)
 	warmUp(t, b, a)
 	return a, b
 }
 
-func (l link) listen(t testing.TB, end func() (netip.Addr, string), cfg *rdssock.Config) *rdssock.Conn {
+// config is cfg in the end's namespace.
+func (e end) config(t testing.TB, cfg *rdssock.Config) *rdssock.Config {
 	t.Helper()
-	addr, netns := end()
 	var c rdssock.Config
 	if cfg != nil {
 		c = *cfg
 	}
-	if netns != "" {
-		c.NetNS = openNetNS(t, labHost{netns: netns})
+	if e.netns != "" {
+		c.NetNS = netNS(t, e.netns)
 	}
-	conn, err := rdssock.Listen(netip.AddrPortFrom(addr, 0), &c)
+	return &c
+}
+
+// listen opens a socket for the time of the test.
+func (e end) listen(t testing.TB, port uint16, cfg *rdssock.Config) *rdssock.Conn {
+	t.Helper()
+	c, err := rdssock.Listen(netip.AddrPortFrom(e.addr, port), e.config(t, cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close() })
-	return conn
+	t.Cleanup(func() { c.Close() })
+	return c
 }
 
 // warmUp sends from a to b until one message arrives, and takes what is left.

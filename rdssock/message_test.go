@@ -118,20 +118,14 @@ func TestPeekLeavesTheMessageToBeRead(t *testing.T) {
 
 func TestConnectedSocketWritesWithoutAddress(t *testing.T) {
 	eachLink(t, func(t *testing.T, l link) {
-		b := l.listen(t, l.b, nil)
-		_, netns := l.a()
-		cfg := &rdssock.Config{}
-		if netns != "" {
-			cfg.NetNS = openNetNS(t, labHost{netns: netns})
-		}
-		a, err := rdssock.Dial(addr(b), cfg)
+		b := l.b.listen(t, 0, nil)
+		a, err := rdssock.Dial(addr(b), l.a.config(t, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer a.Close()
-		want, _ := l.a()
-		if got := addr(a).Addr(); got != want {
-			t.Errorf("Dial bound %v, want %v", got, want)
+		if got := addr(a).Addr(); got != l.a.addr {
+			t.Errorf("Dial bound %v, want %v", got, l.a.addr)
 		}
 		if a.RemoteAddr() != b.LocalAddr() {
 			t.Errorf("connected to %v, want %v", a.RemoteAddr(), b.LocalAddr())
@@ -210,7 +204,7 @@ func TestControlMessagesCarryTimesOfArrival(t *testing.T) {
 
 func TestControlMessagesThatDoNotFitAreReported(t *testing.T) {
 	needLab(t, 0)
-	a, b := links[0].pair(t, &rdssock.Config{Timestamps: true})
+	a, b := loopLinks[0].pair(t, &rdssock.Config{Timestamps: true})
 	if _, err := a.WriteToAddrPort([]byte("x"), addr(b)); err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +265,7 @@ func TestBatch(t *testing.T) {
 }
 
 func TestZerocopy(t *testing.T) {
-	for _, l := range links[2:] {
+	for _, l := range tcpLinks {
 		t.Run(l.name, func(t *testing.T) {
 			needLab(t, l.hosts)
 			a, b := l.pair(t, &rdssock.Config{Zerocopy: true})
@@ -301,11 +295,11 @@ func TestZerocopy(t *testing.T) {
 
 func TestZerocopyRefusals(t *testing.T) {
 	needLab(t, 0)
-	a, b := links[0].pair(t, nil)
+	a, b := loopLinks[0].pair(t, nil)
 	if _, err := a.WriteZerocopy([]byte("x"), addr(b)); !errors.Is(err, rdssock.ErrNotSupported) {
 		t.Errorf("zerocopy switched off: %v", err)
 	}
-	z, b := links[0].pair(t, &rdssock.Config{Zerocopy: true})
+	z, b := loopLinks[0].pair(t, &rdssock.Config{Zerocopy: true})
 	if _, err := z.WriteZerocopy([]byte("x"), addr(b)); !errors.Is(err, syscall.EOPNOTSUPP) || !errors.Is(err, rdssock.ErrNotSupported) {
 		t.Errorf("zerocopy on the loopback transport: %v", err)
 	}

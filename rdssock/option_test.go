@@ -18,7 +18,7 @@ func TestTransportFollowsTheAddress(t *testing.T) {
 		if l.hosts > 0 {
 			want = rdssock.TransportTCP
 		}
-		c := l.listen(t, l.a, nil)
+		c := l.a.listen(t, 0, nil)
 		if got := c.Transport(); got != want {
 			t.Errorf("transport %v, want %v", got, want)
 		}
@@ -26,7 +26,7 @@ func TestTransportFollowsTheAddress(t *testing.T) {
 			t.Errorf("dialect %v, and this is a mainline kernel", c.Dialect())
 		}
 		if l.hosts > 0 {
-			tcp := l.listen(t, l.a, &rdssock.Config{Transport: rdssock.TransportTCP})
+			tcp := l.a.listen(t, 0, &rdssock.Config{Transport: rdssock.TransportTCP})
 			if got := tcp.Transport(); got != rdssock.TransportTCP {
 				t.Errorf("transport %v after asking for TCP", got)
 			}
@@ -36,7 +36,7 @@ func TestTransportFollowsTheAddress(t *testing.T) {
 
 func TestBuffersAreGrantedInBytesOfPayload(t *testing.T) {
 	needLab(t, 0)
-	c := links[0].listen(t, links[0].a, &rdssock.Config{SendBuffer: 3 << 20, ReceiveBuffer: 5 << 20})
+	c := loopLinks[0].a.listen(t, 0, &rdssock.Config{SendBuffer: 3 << 20, ReceiveBuffer: 5 << 20})
 	if got, err := c.SendBuffer(); got != 3<<20 || err != nil {
 		t.Errorf("send buffer of %d bytes: %v", got, err)
 	}
@@ -61,7 +61,7 @@ func TestBuffersAreGrantedInBytesOfPayload(t *testing.T) {
 
 func TestMessageTooLongNamesTheLimit(t *testing.T) {
 	eachLink(t, func(t *testing.T, l link) {
-		a, b := l.pair(t, &rdssock.Config{SendBuffer: 2 << 20})
+		a, b := l.pair(t, &rdssock.Config{SendBuffer: 2 << 20, ReceiveBuffer: 4 << 20})
 		if _, err := a.WriteToAddrPort(make([]byte, 1<<20), addr(b)); err != nil {
 			t.Errorf("1 MiB: %v", err)
 		}
@@ -86,7 +86,7 @@ func TestMessageTooLongNamesTheLimit(t *testing.T) {
 
 func TestTOS(t *testing.T) {
 	needLab(t, 2)
-	loop := links[0].listen(t, links[0].a, nil)
+	loop := loopLinks[0].a.listen(t, 0, nil)
 	if tos, err := loop.TOS(); tos != 0 || err != nil {
 		t.Errorf("TOS %d: %v", tos, err)
 	}
@@ -96,7 +96,7 @@ func TestTOS(t *testing.T) {
 	if _, err := rdssock.Listen(netip.MustParseAddrPort("127.0.0.1:0"), &rdssock.Config{TOS: 3}); !errors.Is(err, rdssock.ErrNotSupported) {
 		t.Errorf("TOS of Config on loopback: %v", err)
 	}
-	tcp := links[2].listen(t, links[2].a, &rdssock.Config{TOS: 200})
+	tcp := tcpLinks[0].a.listen(t, 0, &rdssock.Config{TOS: 200})
 	if tos, err := tcp.TOS(); tos != 0 || err != nil {
 		t.Errorf("TOS %d over TCP, which maps all to 0: %v", tos, err)
 	}
@@ -104,7 +104,7 @@ func TestTOS(t *testing.T) {
 
 func TestRecvErr(t *testing.T) {
 	needLab(t, 0)
-	c := links[0].listen(t, links[0].a, nil)
+	c := loopLinks[0].a.listen(t, 0, nil)
 	for _, on := range []bool{false, true, false} {
 		if err := c.SetRecvErr(on); err != nil {
 			t.Fatal(err)
@@ -117,7 +117,7 @@ func TestRecvErr(t *testing.T) {
 
 func TestRxPathPointsAreCheckedBeforeTheKernelSeesThem(t *testing.T) {
 	needLab(t, 0)
-	c := links[0].listen(t, links[0].a, nil)
+	c := loopLinks[0].a.listen(t, 0, nil)
 	for _, points := range [][]rdssock.RxPoint{
 		nil,
 		{rdssock.RxQueued},
@@ -136,7 +136,7 @@ func TestRxPathPointsAreCheckedBeforeTheKernelSeesThem(t *testing.T) {
 
 func TestWhatOnlyUEKHasIsRefusedOnMainline(t *testing.T) {
 	needLab(t, 0)
-	c := links[0].listen(t, links[0].a, nil)
+	c := loopLinks[0].a.listen(t, 0, nil)
 	if err := c.ResetConnection(netip.MustParseAddr("127.0.0.2"), 0); !errors.Is(err, rdssock.ErrNotSupported) || !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("connection reset: %v", err)
 	}
@@ -151,8 +151,7 @@ func TestWhatOnlyUEKHasIsRefusedOnMainline(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	needLab(t, 2)
 	ap := netip.MustParseAddrPort
-	h := host(1)
-	netns := openNetNS(t, h)
+	netns := netNS(t, tcpLinks[0].a.netns)
 	for _, tt := range []struct {
 		name  string
 		local netip.AddrPort
@@ -201,7 +200,7 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 
-	c := links[0].listen(t, links[0].a, nil)
+	c := loopLinks[0].a.listen(t, 0, nil)
 	if _, err := rdssock.Listen(addr(c), nil); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "share one table") {
 		t.Errorf("bound twice: %v", err)
 	}
@@ -261,13 +260,13 @@ func TestMappedAddressesAreIPv4(t *testing.T) {
 
 func TestOpeningSocketsLeavesNoThreadInANamespace(t *testing.T) {
 	needLab(t, 2)
-	h := host(1)
-	netns := openNetNS(t, h)
+	local := netip.AddrPortFrom(tcpLinks[0].a.addr, 0)
+	netns := netNS(t, tcpLinks[0].a.netns)
 	open := func(n int) {
 		errs := make(chan error, n)
 		for range n {
 			go func() {
-				c, err := rdssock.Listen(netip.AddrPortFrom(h.v4, 0), &rdssock.Config{NetNS: netns})
+				c, err := rdssock.Listen(local, &rdssock.Config{NetNS: netns})
 				if err == nil {
 					err = c.Close()
 				}

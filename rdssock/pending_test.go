@@ -17,8 +17,7 @@ import (
 
 // deadDestinations are on the network of the hosts, and nobody has them.
 func deadDestinations(l link) (a, b netip.AddrPort) {
-	addr, _ := l.a()
-	if addr.Is4() {
+	if l.a.addr.Is4() {
 		return netip.MustParseAddrPort("10.9.0.99:4000"), netip.MustParseAddrPort("10.9.0.98:4000")
 	}
 	return netip.MustParseAddrPort("[fd00::99]:4000"), netip.MustParseAddrPort("[fd00::98]:4000")
@@ -246,7 +245,7 @@ func waitAcknowledged(c *rdssock.Conn, dst netip.AddrPort) error {
 // The loopback transport has no congestion: a receiver that does not read takes
 // memory without end, but for the limit.
 func TestDestinationLimitHoldsOnLoopback(t *testing.T) {
-	for _, l := range links[:2] {
+	for _, l := range loopLinks {
 		t.Run(l.name, func(t *testing.T) {
 			needLab(t, l.hosts)
 			a, b := l.pair(t, &rdssock.Config{DestinationLimit: 50000})
@@ -288,7 +287,7 @@ func TestDestinationLimitHoldsOnLoopback(t *testing.T) {
 
 func TestCancelSentTo(t *testing.T) {
 	needLab(t, 0)
-	a, _ := links[0].pair(t, nil)
+	a, _ := loopLinks[0].pair(t, nil)
 	if err := a.CancelSentTo(netip.MustParseAddrPort("127.0.0.1:9")); err != nil {
 		t.Errorf("nothing to drop: %v", err)
 	}

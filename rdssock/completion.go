@@ -80,8 +80,11 @@ func (c *Conn) WriteZerocopy(b []byte, dst netip.AddrPort) (*Completion, error) 
 		return nil, c.opError(opWrite, dst, errZerocopyEmpty)
 	}
 	cookie := c.cookie.Add(1)
+	oob, err := cmsg.Encoder{Dialect: c.dialect}.AppendZerocopyCookie(nil, cookie)
+	if err != nil {
+		return nil, c.opError(opWrite, dst, err)
+	}
 	p := c.completions.add(c, event{eventZerocopy, uint64(cookie)}, b)
-	oob := cmsg.ZerocopyCookie(cookie).Append(nil)
 	if _, err := c.write(context.Background(), b, oob, dst, sys.MSG_ZEROCOPY); err != nil {
 		p.Forget()
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/rdskit/rdskit/cmsg"
 	"github.com/rdskit/rdskit/internal/abi"
 )
 
@@ -53,8 +54,8 @@ type Config struct {
 
 	// RxPath asks for the time that each message spent between points of
 	// the receive path, delivered as a control message of kind
-	// cmsg.KindRxPathLatency. At most three.
-	RxPath []RxPoint
+	// cmsg.KindRXPathLatency. At most three. The loopback transport measures none.
+	RXPath []cmsg.RXPoint
 
 	// Timestamps asks for the time of arrival of each message, in
 	// microseconds of the wall clock, as a control message of kind cmsg.KindTimestamp.
@@ -137,32 +138,4 @@ func (p CongestionPolicy) String() string {
 		return "fail"
 	}
 	return fmt.Sprintf("CongestionPolicy(%d)", int(p))
-}
-
-// An RxPoint is a stretch of the receive path whose duration the kernel can
-// report (include/uapi/linux/rds.h, enum rds_message_rxpath_latency). The
-// loopback transport fills in none.
-type RxPoint uint8
-
-const (
-	// RxHeaderToDatagram is from the arrival of the header to the start of
-	// the datagram.
-	RxHeaderToDatagram RxPoint = iota
-	// RxReassembly is from there until the message is complete.
-	RxReassembly
-	// RxQueued is from there until a read takes it.
-	RxQueued
-)
-
-// String names the stretch.
-func (p RxPoint) String() string {
-	switch p {
-	case RxHeaderToDatagram:
-		return "header"
-	case RxReassembly:
-		return "reassembly"
-	case RxQueued:
-		return "queue"
-	}
-	return fmt.Sprintf("RxPoint(%d)", uint8(p))
 }

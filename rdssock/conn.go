@@ -239,8 +239,8 @@ func (c *Conn) setup(local netip.AddrPort, cfg *Config) error {
 			return err
 		}
 	}
-	if len(cfg.RxPath) > 0 {
-		if err := c.SetRxPath(cfg.RxPath...); err != nil {
+	if len(cfg.RXPath) > 0 {
+		if err := c.SetRXPath(cfg.RXPath...); err != nil {
 			return err
 		}
 	}

@@ -157,8 +157,8 @@ func TestKernelAnswersAPing(t *testing.T) {
 
 func TestControlMessagesCarryTimesOfArrival(t *testing.T) {
 	eachLink(t, func(t *testing.T, l link) {
-		points := []rdssock.RxPoint{rdssock.RxQueued, rdssock.RxReassembly}
-		a, b := l.pair(t, &rdssock.Config{Timestamps: true, RxPath: points})
+		points := []cmsg.RXPoint{cmsg.RXDelivery, cmsg.RXReassembly}
+		a, b := l.pair(t, &rdssock.Config{Timestamps: true, RXPath: points})
 		before := time.Now().Add(-time.Millisecond)
 		if _, err := a.WriteToAddrPort([]byte("x"), addr(b)); err != nil {
 			t.Fatal(err)
@@ -180,23 +180,23 @@ func TestControlMessagesCarryTimesOfArrival(t *testing.T) {
 				if err != nil || at.Before(before) || at.After(time.Now()) {
 					t.Errorf("arrived at %v, sent after %v: %v", at, before, err)
 				}
-			case cmsg.KindRxPathLatency:
-				p, err := m.RxPathLatency()
+			case cmsg.KindRXPathLatency:
+				p, err := m.RXPathLatency()
 				if err != nil {
 					t.Error(err)
 				}
-				if p.N != len(points) || p.Points[0] != uint8(points[0]) || p.Points[1] != uint8(points[1]) {
-					t.Errorf("got points %v, want %v", p.Points[:p.N], points)
+				if p.N != len(points) || p.Traces[0].Point != points[0] || p.Traces[1].Point != points[1] {
+					t.Fatalf("got %v, want %v", p.Traces[:p.N], points)
 				}
-				if a.Transport() == rdssock.TransportTCP && p.Latency[0] < 15*time.Millisecond {
-					t.Errorf("queued for %v, and it was read 20ms late", p.Latency[0])
+				if a.Transport() == rdssock.TransportTCP && p.Traces[0].Elapsed < 15*time.Millisecond {
+					t.Errorf("queued for %v, and it was read 20ms late", p.Traces[0].Elapsed)
 				}
 			}
 		}
 		if err := it.Err(); err != nil {
 			t.Error(err)
 		}
-		if want := (map[cmsg.Kind]bool{cmsg.KindTimestamp: true, cmsg.KindRxPathLatency: true}); !cmp.Equal(kinds, want) {
+		if want := (map[cmsg.Kind]bool{cmsg.KindTimestamp: true, cmsg.KindRXPathLatency: true}); !cmp.Equal(kinds, want) {
 			t.Errorf("kinds of control messages: %s", cmp.Diff(want, kinds))
 		}
 	})

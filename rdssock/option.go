@@ -114,8 +114,8 @@ func (c *Conn) SetTimestamps(on bool) error {
 	return c.setBool(sys.SOL_SOCKET, sys.TimestampOption(), on)
 }
 
-// SetRxPath asks for the durations of Config.RxPath; none switches them off.
-func (c *Conn) SetRxPath(points ...RxPoint) error {
+// SetRXPath asks for the durations of Config.RXPath; none switches them off.
+func (c *Conn) SetRXPath(points ...cmsg.RXPoint) error {
 	var so abi.RxTraceSo
 	if len(points) > len(so.Pos) {
 		return c.opError(opSet, netip.AddrPort{}, refuse("setsockopt", syscall.EFAULT, nil,
@@ -123,7 +123,7 @@ func (c *Conn) SetRxPath(points ...RxPoint) error {
 	}
 	for i, p := range points {
 		// Kernels before 6.1.76 accept one more and read past the end of an array.
-		if p > RxQueued {
+		if p >= abi.RDS_MSG_RX_DGRAM_TRACE_MAX {
 			return c.opError(opSet, netip.AddrPort{}, refuse("setsockopt", syscall.EFAULT, nil, "%v is no point of the receive path", p))
 		}
 		so.Pos[i] = uint8(p)
@@ -192,10 +192,10 @@ func (c *Conn) ResetConnection(dst netip.Addr, tos uint8) error {
 	return nil
 }
 
-// SetInq switches a control message of kind cmsg.KindInq with each message: how many bytes
+// SetINQ switches a control message of kind cmsg.KindINQ with each message: how many bytes
 // are left unread behind it. Only UEK kernels have it; on mainline the error is
 // ErrNotSupported. Not yet seen on a kernel.
-func (c *Conn) SetInq(on bool) error {
+func (c *Conn) SetINQ(on bool) error {
 	if err := c.needUEK("SO_RDS_INQ"); err != nil {
 		return c.opError(opSet, netip.AddrPort{}, err)
 	}

@@ -115,20 +115,20 @@ func TestRecvErr(t *testing.T) {
 	}
 }
 
-func TestRxPathPointsAreCheckedBeforeTheKernelSeesThem(t *testing.T) {
+func TestRXPathPointsAreCheckedBeforeTheKernelSeesThem(t *testing.T) {
 	needLab(t, 0)
 	c := loopLinks[0].a.listen(t, 0, nil)
-	for _, points := range [][]rdssock.RxPoint{
+	for _, points := range [][]cmsg.RXPoint{
 		nil,
-		{rdssock.RxQueued},
-		{rdssock.RxHeaderToDatagram, rdssock.RxReassembly, rdssock.RxQueued},
+		{cmsg.RXDelivery},
+		{cmsg.RXHeaderToStart, cmsg.RXReassembly, cmsg.RXDelivery},
 	} {
-		if err := c.SetRxPath(points...); err != nil {
+		if err := c.SetRXPath(points...); err != nil {
 			t.Errorf("%v: %v", points, err)
 		}
 	}
-	for _, points := range [][]rdssock.RxPoint{{3}, {255}, {0, 1, 2, 0}} {
-		if err := c.SetRxPath(points...); !errors.Is(err, syscall.EFAULT) {
+	for _, points := range [][]cmsg.RXPoint{{3}, {255}, {0, 1, 2, 0}} {
+		if err := c.SetRXPath(points...); !errors.Is(err, syscall.EFAULT) {
 			t.Errorf("%v: %v", points, err)
 		}
 	}
@@ -140,7 +140,7 @@ func TestWhatOnlyUEKHasIsRefusedOnMainline(t *testing.T) {
 	if err := c.ResetConnection(netip.MustParseAddr("127.0.0.2"), 0); !errors.Is(err, rdssock.ErrNotSupported) || !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("connection reset: %v", err)
 	}
-	if err := c.SetInq(true); !errors.Is(err, rdssock.ErrNotSupported) {
+	if err := c.SetINQ(true); !errors.Is(err, rdssock.ErrNotSupported) {
 		t.Errorf("INQ: %v", err)
 	}
 	if c.Transport() != rdssock.TransportLoopback {
@@ -294,7 +294,8 @@ func TestOpeningSocketsLeavesNoThreadInANamespace(t *testing.T) {
 			t.Errorf("thread %s is left in %s", id, ns)
 		}
 	}
-	if len(after) > len(before)+5 {
+	// Each call has a thread for itself: as many may stay as ran at once.
+	if len(after) > len(before)+100 {
 		t.Errorf("%d threads, %d before another 1000 calls", len(after), len(before))
 	}
 }

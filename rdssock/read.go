@@ -207,9 +207,9 @@ func (c *Conn) deliver(control, oob []byte) (n int, whole bool) {
 		switch m.Kind() {
 		case cmsg.KindCongestionUpdate:
 			if classes, err := m.CongestionUpdate(); err == nil {
-				for class := range uint64(abi.RDS_CONG_MONITOR_SIZE) {
-					if classes&(1<<class) != 0 {
-						c.waiters.each(event{eventCongestion, class}, read.wake)
+				for class := range uint16(abi.RDS_CONG_MONITOR_SIZE) {
+					if classes.Contains(class) {
+						c.waiters.each(event{eventCongestion, uint64(class)}, read.wake)
 					}
 				}
 			}
@@ -227,7 +227,7 @@ func (c *Conn) deliver(control, oob []byte) (n int, whole bool) {
 			if oob == nil {
 				continue
 			}
-			raw := m.Raw()
+			raw := it.Raw()
 			if n+len(raw) > len(oob) {
 				whole = false
 				continue

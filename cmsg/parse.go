@@ -73,6 +73,10 @@ func (it *Iterator) Next() bool {
 // Message returns the message that Next moved to.
 func (it *Iterator) Message() Message { return it.msg }
 
+// Raw returns the bytes of that message, with header and padding: a part of
+// the buffer that can be parsed on its own.
+func (it *Iterator) Raw() []byte { return it.oob[it.msg.offset:it.next:it.next] }
+
 // Err returns nil at the end of the buffer, else a [*ParseError] that wraps
 // [ErrTruncated] or [ErrMalformed]. The messages before it were sound.
 func (it *Iterator) Err() error { return it.err }

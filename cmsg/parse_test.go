@@ -471,3 +471,22 @@ func TestCongestionMaskIsByPortModulo64(t *testing.T) {
 		}
 	}
 }
+
+func TestRawBytesParseOnTheirOwn(t *testing.T) {
+	var e Encoder
+	oob := e.AppendTimestamp(nil, time.Unix(1, 0))
+	first := len(oob)
+	oob = e.AppendRDMAStatus(oob, RDMAStatus{Token: 7, Status: StatusDropped})
+	it := Parse(Mainline, oob)
+	var raws [][]byte
+	for it.Next() {
+		raws = append(raws, it.Raw())
+	}
+	if diff := cmp.Diff([][]byte{oob[:first], oob[first:]}, raws); diff != "" {
+		t.Errorf("raw messages (-want +got):\n%s", diff)
+	}
+	one := Parse(Mainline, raws[1])
+	if !one.Next() || one.Message().Kind() != KindRDMAStatus || one.Next() || one.Err() != nil {
+		t.Errorf("the second message alone parses as %v: %v", one.Message(), one.Err())
+	}
+}

@@ -30,7 +30,6 @@ type Conn struct {
 	transport     Transport
 
 	congestion CongestionPolicy
-	monitor    atomic.Bool  // RDS_CONG_MONITOR
 	sndbuf     atomic.Int64 // bytes, the largest message the send buffer admits
 	limit      *destinationLimit
 	zerocopy   bool

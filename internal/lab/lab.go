@@ -1,60 +1,75 @@
 // Package lab boots a small kernel with RDS in a virtual machine and runs a
-// command in it that sees the host's files.
+// command in it that sees the host's files at their own paths.
+//
+// Three processes share the work, all of the same program: the launcher ([Run]),
+// the keeper between it and the virtual machine (package keeper), and process
+// 1 of the guest (package guest). Launcher and guest share a job directory,
+// for the job description and the result, and four lines: control, stdin,
+// stdout and stderr.
 package lab
 
 import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/rdskit/rdskit/internal/lab/hosts"
 	"github.com/rdskit/rdskit/internal/lab/job"
-)
-
-// A Profile is a kind of virtual machine.
-type Profile string
-
-// The profiles.
-const (
-	UML Profile = "uml" // User-Mode Linux: loopback and TCP, one processor
+	"github.com/rdskit/rdskit/internal/lab/kernel"
+	"github.com/rdskit/rdskit/internal/lab/netem"
 )
 
 // Exit statuses of a lab beyond those of its command.
 const (
 	ExitTimeout  = 124 // the command ran for longer than Config.Timeout
-	ExitNoResult = 125 // the lab could not be set up, or the machine ended without a result
+	ExitNoResult = 125 // the machine did not boot, or ended without a result
 	ExitTainted  = 126 // the kernel warned or broke while the command ran
 	ExitNotFound = 127 // the command could not be started
 )
 
 // A Config says which machine to boot and what to run in it.
 type Config struct {
-	Profile Profile
-	Args    []string // the command and its arguments
-	Dir     string   // working directory; writes below it are real
-	Env     []string
+	Profile kernel.Profile
+	Kernel  kernel.Image // zero: find one for the profile
 
-	Hosts    int    // network namespaces h1 to hN
-	On       string // where the command runs: a host's name, or "init"
-	Netem    string // what disturbs each host's sending, as tc(8) takes it
-	Modules  []string
-	Sysctls  []job.Sysctl
-	Writable []string // further paths below which writes are real
+	Args []string // the command and its arguments
+	Dir  string   // working directory, absolute; writes below it are real
+	Env  []string
+	// Writable are further paths below which writes are real. See [TestWritable].
+	Writable []string
 
-	MemoryMiB int
-	Timeout   time.Duration // of the command; 0 is none
+	Hosts   int    // network namespaces h1 to hN
+	On      string // where the command runs: a host's name, or job.InitialNamespace
+	Netem   string // what disturbs the sending of each host, as tc-netem(8) has it
+	Modules []string
+	Sysctls []job.Sysctl
 
-	Stdin          *os.File // nil is the null device
+	MemoryMiB     int  // 0: 1024, or 2048 for QEMU
+	Processors    int  // 0: 1
+	Deterministic bool // QEMU: time counts instructions
+
+	// Timeout bounds the command, not the boot; 0 is no bound. When it has
+	// passed the command gets TimeoutSignal, and five seconds to end.
+	Timeout       time.Duration
+	TimeoutSignal os.Signal
+
+	Stdin          io.Reader // nil is the null device
 	Stdout, Stderr io.Writer
-	Signals        <-chan os.Signal // to pass on to the command
+	Signals        <-chan os.Signal // are passed on to the command
+	Started        func(*Report)    // called when the command starts; may be nil
 }
+
+// DefaultModules are the modules that a lab loads unless told otherwise.
+func DefaultModules() []string { return []string{"rds", "rds_tcp"} }
 
 // A Report is how a lab went.
 type Report struct {
-	Status int           // exit status for the launcher
+	Status int           // of the command; 128 plus the signal's number if one ended it
 	Boot   time.Duration // from the start of the machine to that of the command
-	Kernel string        // the kernel's release
+	Kernel kernel.Image
 }
 
 // A Failure is a lab that did not end with its command's own status.
@@ -68,5 +83,89 @@ func (f *Failure) Error() string {
 	if len(f.Console) == 0 {
 		return f.Reason
 	}
-	return fmt.Sprintf("%s\n  %s", f.Reason, strings.Join(f.Console, "\n  "))
+	return fmt.Sprintf("%s; the kernel said last:\n  %s", f.Reason, strings.Join(f.Console, "\n  "))
+}
+
+// check refuses what no machine can do.
+func (c *Config) check() error {
+	if len(c.Args) == 0 {
+		return fmt.Errorf("no command given")
+	}
+	if c.Hosts < 0 || c.Hosts > hosts.Max {
+		return fmt.Errorf("%d hosts: a lab has 0 to %d", c.Hosts, hosts.Max)
+	}
+	if c.On != job.InitialNamespace {
+		h, err := hosts.Parse(c.On)
+		if err != nil {
+			return err
+		}
+		if h.N > c.Hosts {
+			return fmt.Errorf("the command is to run on %s, and the lab has %d hosts", h, c.Hosts)
+		}
+	}
+	if _, err := netem.Parse(c.Netem); err != nil {
+		return err
+	}
+	if c.Profile == kernel.UML {
+		if c.Processors > 1 {
+			return fmt.Errorf("%d processors: User-Mode Linux has one; use the profile %s", c.Processors, kernel.QEMU)
+		}
+		if c.Deterministic {
+			return fmt.Errorf("User-Mode Linux does not count instructions: for a deterministic lab use the profile %s", kernel.QEMU)
+		}
+	}
+	if c.Deterministic && c.Processors > 1 {
+		return fmt.Errorf("a deterministic lab has one processor, not %d", c.Processors)
+	}
+	return nil
+}
+
+// labModules are loaded in every lab, for its hosts.
+var labModules = []string{"ipv6", "veth", "bridge", "sch_netem"}
+
+// job is the job description for the guest.
+func (c *Config) job(k kernel.Image) (*job.Job, error) {
+	writable, err := resolveWritable(append([]string{c.Dir}, c.Writable...))
+	if err != nil {
+		return nil, err
+	}
+	env := slices.DeleteFunc(slices.Clone(c.Env), func(kv string) bool {
+		return strings.HasPrefix(kv, job.EnvLab)
+	})
+	return &job.Job{
+		Profile: c.Profile.String(),
+		Args:    c.Args,
+		Dir:     c.Dir,
+		Env: append(env,
+			job.EnvLab+"="+c.Profile.String(),
+			fmt.Sprintf("%s=%d", job.EnvHosts, c.Hosts),
+			job.EnvPromise+"="+strings.Join(c.promise(), ","),
+		),
+		Hosts:      c.Hosts,
+		On:         c.On,
+		Netem:      c.Netem,
+		Modules:    slices.Concat(labModules, c.Modules),
+		ModuleTree: k.Modules,
+		Sysctls:    c.Sysctls,
+		Writable:   writable,
+		Stdin:      c.Stdin != nil,
+	}, nil
+}
+
+// promise lists the features that the tests in the lab may count on, in the
+// words of package labtest.
+func (c *Config) promise() []string {
+	p := []string{"root", "ipv6", "netem"}
+	for _, m := range c.Modules {
+		switch m {
+		case "rds":
+			p = append(p, "rds")
+		case "rds_tcp":
+			p = append(p, "tcp")
+		}
+	}
+	if c.Processors > 1 {
+		p = append(p, "smp")
+	}
+	return p
 }

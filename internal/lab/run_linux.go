@@ -1,396 +1,244 @@
 package lab
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/rdskit/rdskit/internal/lab/job"
-	"github.com/rdskit/rdskit/internal/lab/keeper"
+	"github.com/rdskit/rdskit/internal/lab/kernel"
 )
 
-// Bounds of what a machine may take.
+// Bounds of what a machine may take. A PC without hardware to help it needs
+// some seconds to boot, on a busy machine a multiple of that.
 const (
-	bootTimeout = 60 * time.Second
-	ackTimeout  = 3 * time.Second // to deliver a signal
-	endTimeout  = 5 * time.Second // of a command that was told to end
-	exitTimeout = 5 * time.Second // of a machine that was killed
+	bootTimeout   = 2 * time.Minute
+	answerTimeout = 5 * time.Second // to deliver a signal
+	endTimeout    = 5 * time.Second // of a command that was told to end
+	killTimeout   = 5 * time.Second // of a machine that was killed
 )
 
-// Run boots a machine, runs the command in it and takes the machine down. The
-// error is a [*Failure], or says what is wrong with the configuration.
-func Run(ctx context.Context, c *Config) (*Report, error) {
-	kernel, err := findUML()
-	if err != nil {
-		return nil, err
+// Roots are the directories below which kernels are looked for: the system's own
+// and the one that setup unpacks packages into.
+func Roots() []string {
+	roots := []string{"/"}
+	if dir, err := kernel.CacheDir(); err == nil {
+		roots = append(roots, dir)
 	}
-	dir, err := makeJobDir()
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	if err := writeJob(c, kernel, dir); err != nil {
-		return nil, err
-	}
-	m, err := startMachine(c, kernel, dir)
-	if err != nil {
-		return nil, err
-	}
-	defer m.stop()
-	return m.run(ctx, c)
+	return roots
 }
 
-// makeJobDir makes the private directory of one run. Its path goes on the
-// kernel's command line.
-func makeJobDir() (string, error) {
-	dir, err := os.MkdirTemp("", "rds-lab-")
+// Run boots a machine, runs the command in it and takes the machine down. Nothing
+// is left of it when Run returns. The error is a [*Failure] if the machine was
+// started; otherwise it says what is wrong with the configuration or the host.
+func Run(ctx context.Context, c *Config) (_ *Report, err error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	report := &Report{Kernel: c.Kernel}
+	if report.Kernel.Path == "" {
+		if report.Kernel, err = kernel.Find(c.Profile, Roots()...); err != nil {
+			return nil, fmt.Errorf("%w: 'rds-lab setup --profile %s' gets one", err, c.Profile)
+		}
+	}
+	dir, err := newJobDir()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return filepath.EvalSymlinks(dir)
+	defer func() { err = errors.Join(err, dir.remove()) }()
+	j, err := c.job(report.Kernel)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.Write(dir.path); err != nil {
+		return nil, fmt.Errorf("job directory: %w", err)
+	}
+	m, err := startMachine(c, report.Kernel, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.stop()) }()
+	s := &session{machine: m, config: c, report: report}
+	return report, s.run(ctx)
 }
 
-func writeJob(c *Config, k kernelImage, dir string) error {
-	if err := copyFile(filepath.Join(dir, "init"), "/proc/self/exe", 0o700); err != nil {
-		return fmt.Errorf("copy init: %w", err)
-	}
-	j := &job.Job{
-		Profile: string(c.Profile),
-		Args:    c.Args, Dir: c.Dir,
-		Env:   append(c.Env, job.EnvLab+"="+string(c.Profile), fmt.Sprintf("%s=%d", job.EnvHosts, c.Hosts), job.EnvPromise+"=rds,tcp,ipv6,netem,root"),
-		Hosts: c.Hosts, On: c.On, Netem: c.Netem,
-		Modules:    append([]string{"ipv6", "veth", "bridge", "sch_netem", "rds", "rds_tcp"}, c.Modules...),
-		ModuleTree: k.Modules,
-		Sysctls:    c.Sysctls,
-		Writable:   c.Writable,
-		Stdin:      c.Stdin != nil,
-	}
-	return j.Write(dir)
+// A session is what launcher and guest do together.
+type session struct {
+	*machine
+	config *Config
+	report *Report
+
+	begun          bool             // the command was started
+	timedOut       bool             // and told to end
+	limit          <-chan time.Time // of the boot, then of the command
+	answer         <-chan time.Time // limit of the answer to a signal
+	sent, answered int              // signals
 }
 
-func copyFile(to, from string, perm os.FileMode) error {
-	in, err := os.Open(from)
+func (s *session) run(ctx context.Context) error {
+	stdout := copyStream("stdout", s.lines[job.Stdout], s.config.Stdout)
+	stderr := copyStream("stderr", s.lines[job.Stderr], s.config.Stderr)
+	done, err := s.await(ctx)
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
-}
-
-// A machine is a running virtual machine and the lines to it.
-type machine struct {
-	dir     string
-	kernel  kernelImage
-	keeper  *exec.Cmd
-	life    io.Closer // closing it kills the machine
-	started time.Time
-
-	console                        *console
-	control, stdin, stdout, stderr *os.File
-	messages                       chan job.Message // closed when the line is
-	exited                         chan struct{}    // closed when the machine is gone
-}
-
-func startMachine(c *Config, k kernelImage, dir string) (*machine, error) {
-	m := &machine{
-		dir: dir, kernel: k, started: time.Now(),
-		messages: make(chan job.Message), exited: make(chan struct{}),
-	}
-	consoleIn, consoleOut, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	theirs := []*os.File{consoleOut}
-	defer func() {
-		for _, f := range theirs {
-			f.Close()
-		}
-	}()
-	for _, f := range []**os.File{&m.control, &m.stdin, &m.stdout, &m.stderr} {
-		var their *os.File
-		if *f, their, err = socketPair(); err != nil {
-			return nil, err
-		}
-		theirs = append(theirs, their)
-	}
-	cmd := umlCommand(k, c, dir, "/dev/shm")
-	cmd.ExtraFiles = theirs
-	cmd.Stderr = consoleOut
-	m.keeper = keeper.Command(cmd, dir)
-	if m.life, err = m.keeper.StdinPipe(); err != nil {
-		return nil, err
-	}
-	if err := m.keeper.Start(); err != nil {
-		return nil, err
-	}
-	m.console = readConsole(consoleIn)
-	go func() {
-		m.keeper.Wait()
-		close(m.exited)
-	}()
-	go m.receive()
-	return m, nil
-}
-
-// socketPair is one line: a two-way stream of bytes.
-func socketPair() (ours, theirs *os.File, err error) {
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, os.NewSyscallError("socketpair", err)
-	}
-	if err := syscall.SetNonblock(fds[0], true); err != nil {
-		return nil, nil, err
-	}
-	return os.NewFile(uintptr(fds[0]), "line"), os.NewFile(uintptr(fds[1]), "line"), nil
-}
-
-// receive reads the control line until it ends.
-func (m *machine) receive() {
-	defer close(m.messages)
-	dec := json.NewDecoder(m.control)
-	for {
-		var msg job.Message
-		if err := dec.Decode(&msg); err != nil {
-			return
-		}
-		m.messages <- msg
-	}
-}
-
-func (m *machine) send(msg job.Message) error {
-	b, err := json.Marshal(msg)
-	if err != nil {
-		return err
-	}
-	m.control.SetWriteDeadline(time.Now().Add(ackTimeout))
-	_, err = m.control.Write(append(b, '\n'))
-	return err
-}
-
-// stop kills the machine and waits until nothing is left of it.
-func (m *machine) stop() {
-	m.life.Close()
-	select {
-	case <-m.exited:
-	case <-time.After(exitTimeout):
-	}
-	for _, f := range []*os.File{m.control, m.stdin, m.stdout, m.stderr} {
-		f.Close()
-	}
-	for range m.messages {
-	}
-}
-
-func (m *machine) run(ctx context.Context, c *Config) (*Report, error) {
-	var copied sync.WaitGroup
-	stdout, stderr := newStream(m.stdout, c.Stdout), newStream(m.stderr, c.Stderr)
-	copied.Go(stdout.copy)
-	copied.Go(stderr.copy)
-
-	report := &Report{Kernel: m.kernel.Release}
-	var done *job.Done
-	limit := time.After(bootTimeout)
-	timeoutReason := fmt.Sprintf("the command did not start within %s", bootTimeout)
-	timeoutStatus := ExitNoResult
-	var ack <-chan time.Time
-	signals, acks := 0, 0
-loop:
-	for done == nil {
+	stdout.end(done.Stdout)
+	stderr.end(done.Stderr)
+	for _, st := range []*stream{stdout, stderr} {
 		select {
-		case msg, ok := <-m.messages:
-			switch {
-			case !ok:
-				break loop
-			case msg.Started:
-				report.Boot = time.Since(m.started)
-				limit = nil
-				if c.Timeout > 0 {
-					limit = time.After(c.Timeout)
-					timeoutStatus, timeoutReason = ExitTimeout, fmt.Sprintf("the command did not end within %s", c.Timeout)
-				}
-				if c.Stdin != nil {
-					go m.feed(c.Stdin)
-				}
-			case msg.Ack > 0:
-				if acks = msg.Ack; acks == signals {
-					ack = nil
-				}
-			case msg.Done != nil:
-				done = msg.Done
-			}
-		case sig := <-c.Signals:
-			s, _ := sig.(syscall.Signal)
-			if report.Boot == 0 {
-				return report, &Failure{Status: 128 + int(s), Reason: s.String()}
-			}
-			signals++
-			if err := m.send(job.Message{Signal: int(s)}); err != nil {
-				return report, m.failure("the machine takes no signal: " + err.Error())
-			}
-			ack = time.After(ackTimeout)
-		case <-ack:
-			return report, m.failure("the machine does not answer")
-		case <-limit:
-			f := m.failure(timeoutReason)
-			f.Status = timeoutStatus
-			return report, f
+		case <-st.done:
+		case sig := <-s.config.Signals: // whoever reads the output may never do so
+			return interrupted(sig)
 		case <-ctx.Done():
-			return report, context.Cause(ctx)
+			return context.Cause(ctx)
+		}
+		if err := st.check(); err != nil {
+			return &Failure{Status: ExitNoResult, Reason: err.Error()}
 		}
 	}
-	if done == nil {
-		select {
-		case <-m.exited:
-		case <-time.After(exitTimeout):
-		}
-		return report, m.failure("the machine ended without a result")
-	}
-	stdout.expect(done.Stdout)
-	stderr.expect(done.Stderr)
-	copied.Wait()
-	m.send(job.Message{Bye: true})
-	return m.judge(report)
+	return s.judge()
 }
 
-// judge reads the result.
-func (m *machine) judge(report *Report) (*Report, error) {
-	r, err := job.ReadResult(m.dir)
+// await follows the guest until the command has ended.
+func (s *session) await(ctx context.Context) (*job.Done, error) {
+	s.limit = time.After(bootTimeout)
+	for {
+		select {
+		case msg, ok := <-s.messages:
+			if !ok {
+				return nil, s.lost(s.begun)
+			}
+			if msg.Done != nil {
+				return msg.Done, nil
+			}
+			s.heed(msg)
+		case sig := <-s.config.Signals:
+			if err := s.pass(sig); err != nil {
+				return nil, err
+			}
+		case <-s.answer:
+			return nil, s.failure(fmt.Sprintf("the machine does not answer: no word for %s", answerTimeout))
+		case <-s.limit:
+			if err := s.expire(); err != nil {
+				return nil, err
+			}
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// heed does what a message of the guest, other than the last, asks for.
+func (s *session) heed(msg job.Message) {
+	switch {
+	case msg.Started:
+		s.begun = true
+		s.report.Boot = time.Since(s.started)
+		s.limit = nil
+		if s.config.Timeout > 0 {
+			s.limit = time.After(s.config.Timeout)
+		}
+		if s.config.Started != nil {
+			s.config.Started(s.report)
+		}
+		if s.config.Stdin != nil {
+			go s.feed(s.config.Stdin)
+		}
+	case msg.Ack > 0:
+		if s.answered = msg.Ack; s.answered == s.sent {
+			s.answer = nil
+		}
+	}
+}
+
+// pass passes a signal on to the command. Before there is one it ends the lab.
+func (s *session) pass(sig os.Signal) error {
+	if !s.begun {
+		return interrupted(sig)
+	}
+	n, ok := sig.(syscall.Signal)
+	if !ok {
+		return nil
+	}
+	s.sent++
+	s.answer = time.After(answerTimeout)
+	if err := s.send(job.Message{Signal: int(n)}); err != nil {
+		return s.failure(fmt.Sprintf("the machine takes no signal: %v", err))
+	}
+	return nil
+}
+
+// interrupted is the end of a lab by a signal to the launcher.
+func interrupted(sig os.Signal) error {
+	status := ExitNoResult
+	if n, ok := sig.(syscall.Signal); ok {
+		status = 128 + int(n)
+	}
+	return &Failure{Status: status, Reason: "ended by signal: " + sig.String()}
+}
+
+// expire ends what took too long: the boot at once, the command with notice.
+func (s *session) expire() error {
+	if !s.begun {
+		return s.failure(fmt.Sprintf("the command did not start within %s", bootTimeout))
+	}
+	if s.timedOut {
+		return s.timeout()
+	}
+	s.timedOut = true
+	s.limit = time.After(endTimeout)
+	if s.config.TimeoutSignal == nil {
+		return s.pass(syscall.SIGTERM)
+	}
+	return s.pass(s.config.TimeoutSignal)
+}
+
+func (s *session) timeout() error {
+	return &Failure{Status: ExitTimeout, Reason: fmt.Sprintf("the command ran for longer than %s", s.config.Timeout)}
+}
+
+// judge reads the result and fills in the report.
+func (s *session) judge() error {
+	r, err := s.dir.result()
 	if errors.Is(err, fs.ErrNotExist) {
-		return report, m.failure("the machine ended without a result")
+		return s.failure("the machine left no result")
 	}
 	if err != nil {
-		return report, m.failure(err.Error())
+		return s.failure(err.Error())
 	}
-	switch {
-	case r.NotFound:
-		return report, &Failure{Status: ExitNotFound, Reason: r.Error}
-	case r.Error != "":
-		return report, m.failure(r.Error)
+	if r.Error != "" {
+		if r.NotFound {
+			return &Failure{Status: ExitNotFound, Reason: r.Error}
+		}
+		return s.failure(r.Error)
 	}
-	report.Status = r.Status()
+	s.report.Status = r.Status()
 	if r.TaintAfter != r.TaintBefore {
-		return report, &Failure{
-			Status:  ExitTainted,
-			Reason:  fmt.Sprintf("the kernel is tainted: %#x before the command, %#x after it, which ended with status %d", r.TaintBefore, r.TaintAfter, r.Status()),
+		return &Failure{
+			Status: ExitTainted,
+			Reason: fmt.Sprintf("the kernel's taint went from %#x to %#x while the command ran, which ended with status %d",
+				r.TaintBefore, r.TaintAfter, r.Status()),
 			Console: r.KernelLog,
 		}
 	}
-	return report, nil
-}
-
-// failure is a lab without a result, with the end of the console.
-func (m *machine) failure(reason string) *Failure {
-	return &Failure{Status: ExitNoResult, Reason: reason, Console: m.console.tail()}
-}
-
-// feed copies stdin to the command.
-func (m *machine) feed(stdin io.Reader) {
-	n, err := io.Copy(struct{ io.Writer }{m.stdin}, stdin)
-	if err == nil || n >= 0 {
-		m.send(job.Message{StdinEOF: &n})
+	if s.timedOut {
+		return s.timeout()
 	}
+	return nil
 }
 
-// A stream copies one of the command's outputs.
-type stream struct {
-	from *os.File
-	to   io.Writer
-
-	mu    sync.Mutex
-	n     int64
-	total int64
-	known bool
-}
-
-func newStream(from *os.File, to io.Writer) *stream { return &stream{from: from, to: to} }
-
-// copy copies until all that [stream.expect] announced has come.
-func (s *stream) copy() {
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := s.from.Read(buf)
-		if n > 0 {
-			s.to.Write(buf[:n])
-		}
-		s.mu.Lock()
-		s.n += int64(n)
-		complete := s.known && s.n >= s.total
-		known := s.known
-		s.mu.Unlock()
-		if complete || err != nil && !(errors.Is(err, os.ErrDeadlineExceeded) && known) {
-			return
-		}
+// feed copies stdin to its line, and says how much it was.
+func (s *session) feed(stdin io.Reader) {
+	// The guest waits for no more than this tells it of, so that an error
+	// of reading is an end like another, as it is outside.
+	n, err := io.Copy(struct{ io.Writer }{s.lines[job.Stdin]}, stdin)
+	if errors.Is(err, os.ErrClosed) {
+		return
 	}
-}
-
-// expect tells how many bytes come in all.
-func (s *stream) expect(total int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.total, s.known = total, true
-	if s.n >= total {
-		s.from.SetReadDeadline(time.Unix(1, 0)) // wake copy
-	}
-}
-
-// A console keeps the end of what the machine's kernel says.
-type console struct {
-	mu    sync.Mutex
-	lines []string
-	eof   chan struct{}
-}
-
-func readConsole(r io.ReadCloser) *console {
-	c := &console{eof: make(chan struct{})}
-	go func() {
-		defer close(c.eof)
-		defer r.Close()
-		s := bufio.NewScanner(r)
-		for s.Scan() {
-			c.mu.Lock()
-			c.lines = append(c.lines[max(0, len(c.lines)-100):], s.Text())
-			c.mu.Unlock()
-		}
-	}()
-	return c
-}
-
-func (c *console) tail() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return append([]string(nil), c.lines[max(0, len(c.lines)-40):]...)
-}
-
-type kernelImage struct {
-	Image   string
-	Modules string
-	Release string
-}
-
-func findUML() (kernelImage, error) {
-	image, err := exec.LookPath("linux.uml")
-	if err != nil {
-		return kernelImage{}, fmt.Errorf("no User-Mode Linux found (%w): run 'rds-lab setup'", err)
-	}
-	trees, err := filepath.Glob("/usr/lib/uml/modules/*")
-	if err != nil || len(trees) == 0 {
-		return kernelImage{}, errors.New("no modules")
-	}
-	t := trees[len(trees)-1]
-	return kernelImage{image, t, filepath.Base(t)}, nil
+	s.send(job.Message{StdinEOF: &n})
 }

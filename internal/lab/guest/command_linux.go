@@ -42,8 +42,8 @@ func execute(j *job.Job, l *lines, result *job.Result) *job.Done {
 	}
 
 	var copied sync.WaitGroup
-	copied.Go(func() { done.Stdout = c.stdout.copyTo(l.stdout) })
-	copied.Go(func() { done.Stderr = c.stderr.copyTo(l.stderr) })
+	copied.Go(func() { done.Stdout = c.stdout.copyTo(l.files[job.Stdout]) })
+	copied.Go(func() { done.Stderr = c.stderr.copyTo(l.files[job.Stderr]) })
 	state := c.wait()
 	c.stdout.end()
 	c.stderr.end()
@@ -193,19 +193,17 @@ func (c *command) feed(l *lines) {
 	go func() {
 		defer close(data)
 		for {
-			b := make([]byte, 4096)
-			n, err := l.stdin.Read(b)
-			if n > 0 {
-				data <- b[:n]
-			}
+			b := make([]byte, 32<<10)
+			n, err := l.files[job.Stdin].Read(b)
 			if err != nil {
 				return
 			}
+			data <- b[:n]
 		}
 	}()
-	closed := false
-	total := int64(-1)
-	for n := int64(0); n != total; {
+	// What nobody reads any more is still taken off the line.
+	var werr error
+	for n, total := int64(0), int64(-1); n != total; {
 		select {
 		case total = <-l.stdinEOF:
 		case b, ok := <-data:
@@ -213,12 +211,8 @@ func (c *command) feed(l *lines) {
 				return
 			}
 			n += int64(len(b))
-			if closed {
-				continue
-			}
-			if _, err := c.stdin.Write(b); err != nil {
-				closed = true
-				l.send(job.Message{StdinClosed: true})
+			if werr == nil {
+				_, werr = c.stdin.Write(b)
 			}
 		}
 	}

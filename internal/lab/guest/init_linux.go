@@ -7,10 +7,10 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rdskit/rdskit/internal/lab/hosts"
 	"github.com/rdskit/rdskit/internal/lab/job"
+	"github.com/rdskit/rdskit/internal/lab/netem"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,27 +19,28 @@ func IsInit() bool { return os.Getpid() == 1 && os.Getenv(job.EnvInit) != "" }
 
 const hostname = "rds-lab"
 
-// Main is the life of process 1. It powers the machine off and does not
-// return.
+// Main is the life of process 1. It does not return.
 func Main() {
-	dir := os.Getenv(job.EnvInit)
-	if err := run(dir); err != nil {
+	if err := run(os.Getenv(job.EnvInit)); err != nil {
 		console("%v", err)
 	}
-	unix.Sync()
-	unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
-	// An init that returns is a panic.
-	for {
-		time.Sleep(time.Hour)
-	}
+	powerOff()
 }
 
+func powerOff() {
+	unix.Sync()
+	if err := unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF); err != nil {
+		console("power off: %v", err)
+	}
+	select {} // an init that returns is a panic
+}
+
+// run is the job. It returns only if that fails.
 func run(dir string) error {
 	root, err := newRoot()
 	if err != nil {
 		return err
 	}
-	// The job is read through the share that is written through.
 	j, err := job.Read(root.host(dir))
 	if err != nil {
 		return err
@@ -47,16 +48,14 @@ func run(dir string) error {
 	if err := root.build(j, dir); err != nil {
 		return err
 	}
-	lines, err := openLines(j.Profile)
+	lines, err := openLines()
 	if err != nil {
 		return err
 	}
-	result := new(job.Result)
+	result, done := new(job.Result), new(job.Done)
 	if err := prepare(j); err != nil {
 		result.Error = err.Error()
-	}
-	done := new(job.Done)
-	if result.Error == "" {
+	} else {
 		done = execute(j, lines, result)
 	}
 	// The guest's page cache stands between the job's files and the host.
@@ -72,14 +71,30 @@ func prepare(j *job.Job) error {
 	if err := unix.Sethostname([]byte(hostname)); err != nil {
 		return fmt.Errorf("hostname: %w", err)
 	}
-	if err := insertModules(j.ModuleTree, j.Modules); err != nil {
-		return err
+	if j.ModuleTree != "" {
+		if err := insertModules(j.ModuleTree, j.Modules); err != nil {
+			return err
+		}
 	}
 	if err := hosts.Build(j.Hosts); err != nil {
 		return err
 	}
 	for _, s := range j.Sysctls {
-		if err := setSysctl(s); err != nil {
+		if err := setSysctl(s, j.Hosts); err != nil {
+			return err
+		}
+	}
+	return disturb(j.Netem, j.Hosts)
+}
+
+// disturb disturbs what each host sends.
+func disturb(spec string, n int) error {
+	s, err := netem.Parse(spec)
+	if err != nil || s == (netem.Spec{}) {
+		return err
+	}
+	for _, h := range hosts.All(n) {
+		if err := h.SetNetem(s); err != nil {
 			return err
 		}
 	}

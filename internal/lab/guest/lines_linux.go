@@ -2,8 +2,11 @@ package guest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -11,10 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The lines that join guest and launcher: raw bytes each, except that
-// control carries one JSON message per line.
+// The lines that join guest and launcher.
 type lines struct {
-	control, stdin, stdout, stderr *os.File
+	files [job.NumLines]*os.File
 
 	mu  sync.Mutex // guards enc
 	enc *json.Encoder
@@ -22,36 +24,59 @@ type lines struct {
 	// What the launcher says.
 	signals  chan syscall.Signal
 	stdinEOF chan int64
-	bye      chan struct{}
 }
 
-func openLines(profile string) (*lines, error) {
+func openLines() (*lines, error) {
 	l := &lines{
 		signals:  make(chan syscall.Signal),
 		stdinEOF: make(chan int64, 1),
-		bye:      make(chan struct{}),
 	}
-	for i, f := range []**os.File{&l.control, &l.stdin, &l.stdout, &l.stderr} {
-		var err error
-		if *f, err = openLine(profile, i); err != nil {
-			return nil, fmt.Errorf("line %d: %w", i, err)
+	ports, err := virtioPorts()
+	if err != nil {
+		return nil, err
+	}
+	for line := range job.NumLines {
+		path := ports[job.PortPrefix+line.String()]
+		if path == "" {
+			path = fmt.Sprintf("/dev/ttyS%d", line)
+		}
+		if l.files[line], err = openLine(path); err != nil {
+			return nil, fmt.Errorf("line %s: %w", line, err)
 		}
 	}
-	l.enc = json.NewEncoder(l.control)
+	l.enc = json.NewEncoder(l.files[job.Control])
 	go l.receive()
 	return l, nil
 }
 
-func openLine(profile string, n int) (*os.File, error) {
-	// Without O_NONBLOCK: a blocking read costs the guest less than the poller.
-	fd, err := unix.Open(fmt.Sprintf("/dev/ttyS%d", n), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+// virtioPorts finds the devices of virtio serial ports by their names.
+func virtioPorts() (map[string]string, error) {
+	names, err := filepath.Glob("/sys/class/virtio-ports/*/name")
 	if err != nil {
 		return nil, err
 	}
-	if err := makeRaw(fd); err != nil {
-		return nil, err
+	ports := map[string]string{}
+	for _, file := range names {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		ports[strings.TrimSpace(string(b))] = filepath.Join("/dev", filepath.Base(filepath.Dir(file)))
 	}
-	return os.NewFile(uintptr(fd), fmt.Sprintf("line %d", n)), nil
+	return ports, nil
+}
+
+// openLine opens a line for blocking calls, which cost the guest less than the
+// runtime's poller, and makes it transparent if it is a terminal.
+func openLine(path string) (*os.File, error) {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	if err := makeRaw(fd); err != nil && !errors.Is(err, unix.ENOTTY) {
+		return nil, fmt.Errorf("%s: make raw: %w", path, err)
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 // makeRaw takes the terminal out of a terminal: no echo, no signals, no
@@ -67,23 +92,21 @@ func makeRaw(fd int) error {
 	return unix.IoctlSetTermios(fd, unix.TCSETS, t)
 }
 
-// receive hands on what the launcher says until it says goodbye.
+// receive hands on what the launcher says. A launcher that is gone, its keeper too,
+// is the end of the machine.
 func (l *lines) receive() {
-	defer close(l.bye)
-	dec := json.NewDecoder(l.control)
+	dec := json.NewDecoder(l.files[job.Control])
 	for {
 		var m job.Message
 		if err := dec.Decode(&m); err != nil {
 			console("control line: %v", err)
-			return
+			powerOff()
 		}
 		switch {
 		case m.Signal != 0:
 			l.signals <- syscall.Signal(m.Signal)
 		case m.StdinEOF != nil:
 			l.stdinEOF <- *m.StdinEOF
-		case m.Bye:
-			return
 		}
 	}
 }
@@ -94,12 +117,11 @@ func (l *lines) send(m job.Message) error {
 	return l.enc.Encode(m)
 }
 
-// finish tells the launcher that all is written and waits until it has it all:
-// what the machine still holds in its lines is lost when it powers off.
+// finish tells the launcher that all is written, and leaves the rest to it: what
+// the machine still holds in its lines would be lost if it powered off.
 func (l *lines) finish(d *job.Done) error {
 	if err := l.send(job.Message{Done: d}); err != nil {
 		return err
 	}
-	<-l.bye
-	return nil
+	select {}
 }

@@ -23,6 +23,42 @@ const (
 	EnvHosts   = "RDS_LAB_HOSTS"
 )
 
+// How the guest of a PC finds what it shares with the launcher.
+const (
+	ShareTag   = "host"     // the mount tag of the host's root
+	PortPrefix = "rds-lab." // comes before the line's name in that of its port
+	ModuleDir  = "modules"  // in the initramfs: modules to load, in the order of their names
+)
+
+// A Line is one of the streams of bytes between launcher and guest, by its
+// number.
+type Line int
+
+// The lines. Control carries messages both ways, one line of JSON each; the others
+// carry what their names say, and nothing else.
+const (
+	Control Line = iota
+	Stdin
+	Stdout
+	Stderr
+	NumLines
+)
+
+// String is the name by which the guest of a PC finds the line.
+func (l Line) String() string {
+	switch l {
+	case Control:
+		return "control"
+	case Stdin:
+		return "stdin"
+	case Stdout:
+		return "stdout"
+	case Stderr:
+		return "stderr"
+	}
+	return fmt.Sprintf("Line(%d)", int(l))
+}
+
 // InitialNamespace is the value of [Job.On] for the network namespace that
 // the kernel booted with.
 const InitialNamespace = "init"
@@ -78,15 +114,13 @@ func (r *Result) Status() int {
 // A Message is one line of JSON on the control line.
 type Message struct {
 	// From the guest.
-	Started     bool  `json:"started,omitempty"`
-	Ack         int   `json:"ack,omitempty"`         // signals delivered so far
-	StdinClosed bool  `json:"stdinClosed,omitempty"` // nobody reads stdin any more
-	Done        *Done `json:"done,omitempty"`
+	Started bool  `json:"started,omitempty"`
+	Ack     int   `json:"ack,omitempty"` // signals delivered so far
+	Done    *Done `json:"done,omitempty"`
 
 	// From the launcher.
 	Signal   int    `json:"signal,omitempty"`
 	StdinEOF *int64 `json:"stdinEOF,omitempty"` // bytes sent in all
-	Bye      bool   `json:"bye,omitempty"`      // all was received: power off
 }
 
 // Done says how many bytes the guest wrote on the stdout and stderr lines.

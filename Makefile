@@ -62,7 +62,7 @@ test-all: TESTFLAGS =
 test-all: test-host test-race test-cross test-386 test-s390x test-lab ## the same, with the long runs, the race detector and a big-endian machine
 
 .PHONY: test-host
-test-host: toolchain
+test-host: toolchain lab
 	$(GO) vet ./...
 	$(GO) test $(TESTFLAGS) ./...
 

@@ -22,7 +22,7 @@ func app() *cli.App {
 		Usage:       "Run a command in a small kernel with RDS, in a virtual machine.",
 		Version:     cli.Version(),
 		Description: exitStatuses,
-		Commands:    []*cli.Command{runCommand(), execCommand()},
+		Commands:    []*cli.Command{runCommand(), execCommand(), setupCommand()},
 	}
 }
 
@@ -125,9 +125,13 @@ func (o *options) config(args []string) (*lab.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	image, err := givenKernel(o.profile.Profile, o.kernel, o.moduleTree)
+	if err != nil {
+		return nil, err
+	}
 	c := &lab.Config{
-		Profile: o.profile.Profile,
-		Args:    args, Dir: dir, Env: os.Environ(),
+		Profile: o.profile.Profile, Kernel: image,
+		Args: args, Dir: dir, Env: os.Environ(),
 		Writable:  slices.Clone(o.write),
 		Hosts:     int(o.hosts.Value),
 		On:        o.on,
@@ -137,13 +141,6 @@ func (o *options) config(args []string) (*lab.Config, error) {
 		MemoryMiB: int(o.memory.Value), Processors: int(o.smp.Value), Deterministic: o.deterministic,
 		Timeout: o.timeout.Duration, TimeoutSignal: o.timeoutSignal,
 		Stdin: lab.Stdin(os.Stdin), Stdout: os.Stdout, Stderr: os.Stderr,
-	}
-	if o.kernel != "" {
-		if c.Kernel, err = kernel.Given(c.Profile, o.kernel, o.moduleTree); err != nil {
-			return nil, &cli.UsageError{Option: "--kernel", Value: o.kernel, Reason: err.Error()}
-		}
-	} else if o.moduleTree != "" {
-		return nil, &cli.UsageError{Option: "--modules-dir", Value: o.moduleTree, Reason: "needs --kernel"}
 	}
 	if o.test {
 		paths, err := lab.TestWritable(args, os.Getenv("GOCOVERDIR"))

@@ -17,7 +17,7 @@ type qemu struct{}
 const qemuMemoryMiB = 2048
 
 func (qemu) command(c *Config, k kernel.Image, dir *jobDir) (*exec.Cmd, error) {
-	program, err := kernel.FindQEMU(Roots()...)
+	program, err := kernel.FindQEMU(kernel.Roots()...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: 'rds-lab setup --profile qemu' gets it", err)
 	}

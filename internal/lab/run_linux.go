@@ -23,16 +23,6 @@ const (
 	killTimeout   = 5 * time.Second // of a machine that was killed
 )
 
-// Roots are the directories below which kernels are looked for: the system's own
-// and the one that setup unpacks packages into.
-func Roots() []string {
-	roots := []string{"/"}
-	if dir, err := kernel.CacheDir(); err == nil {
-		roots = append(roots, dir)
-	}
-	return roots
-}
-
 // Run boots a machine, runs the command in it and takes the machine down. Nothing
 // is left of it when Run returns. The error is a [*Failure] if the machine was
 // started; otherwise it says what is wrong with the configuration or the host.
@@ -42,7 +32,7 @@ func Run(ctx context.Context, c *Config) (_ *Report, err error) {
 	}
 	report := &Report{Kernel: c.Kernel}
 	if report.Kernel.Path == "" {
-		if report.Kernel, err = kernel.Find(c.Profile, Roots()...); err != nil {
+		if report.Kernel, err = kernel.Find(c.Profile, kernel.Roots()...); err != nil {
 			return nil, fmt.Errorf("%w: 'rds-lab setup --profile %s' gets one", err, c.Profile)
 		}
 	}

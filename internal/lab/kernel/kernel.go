@@ -4,14 +4,17 @@ package kernel
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rdskit/rdskit/internal/lab/kmod"
 )
@@ -120,13 +123,22 @@ func modulesOf(root, release string) string {
 	return filepath.Join(root, "lib/modules", release)
 }
 
+// releasePattern is what a kernel's release begins with.
+var releasePattern = regexp.MustCompile(`^[0-9]+\.[0-9]+\S*$`)
+
 // umlRelease asks a User-Mode Linux for its release.
 func umlRelease(path string) (string, error) {
-	out, err := exec.Command(path, "--version").Output()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err != nil {
 		return "", err
 	}
-	return strings.TrimSpace(string(out)), nil
+	release := strings.TrimSpace(string(out))
+	if !releasePattern.MatchString(release) {
+		return "", fmt.Errorf("%.40q is not the release of a kernel", release)
+	}
+	return release, nil
 }
 
 // needed are the modules without which a lab is none.
@@ -176,6 +188,9 @@ func (i Image) Check(p Profile) error {
 // Given is a kernel that the user names.
 func Given(p Profile, path, modules string) (Image, error) {
 	image := Image{Path: path, Modules: modules}
+	if modules != "" {
+		image.Release = filepath.Base(modules)
+	}
 	for _, s := range []*string{&image.Path, &image.Modules} {
 		if *s == "" {
 			continue
@@ -192,7 +207,7 @@ func Given(p Profile, path, modules string) (Image, error) {
 	if p == UML {
 		release, err := umlRelease(image.Path)
 		if err != nil {
-			return Image{}, fmt.Errorf("%s is no User-Mode Linux: --version fails: %w", path, err)
+			return Image{}, fmt.Errorf("not a User-Mode Linux: --version: %w", err)
 		}
 		image.Release = release
 	}

@@ -11,7 +11,8 @@ import (
 // [*ParseError] that names the first rule broken, nil if there is none. It
 // knows the rules that the control buffer alone decides:
 //
-//   - lengths are sound, no message is shorter than its kind needs;
+//   - lengths are sound, no message is shorter than its kind needs; bytes at the
+//     end that are too few for a header are ignored;
 //   - messages at level SOL_RDS are of a kind that can be sent; those of other
 //     levels are ignored;
 //   - RDMAArgs and Atomic do not go with RDMADest, RDMAMap, AsyncSend and
@@ -41,7 +42,7 @@ func (it *Iterator) check() error {
 		if err := m.checkAlone(); err != nil {
 			return err
 		}
-		n[m.Kind()]++
+		n[m.kind]++
 		operations := n[KindRDMAArgs] + n[KindAtomic]
 		regions := n[KindRDMADest] + n[KindRDMAMap]
 		switch {
@@ -53,13 +54,16 @@ func (it *Iterator) check() error {
 			return m.errorf(ErrRefused, "RDMA args and atomic do not go with RDMA dest, RDMA map, async send and zerocopy cookie")
 		}
 	}
+	if len(it.oob)-it.next < headerSize(it.layout) {
+		return nil // the kernel does not look at what is too short for a header
+	}
 	return it.Err()
 }
 
 // checkAlone tells what is wrong with a message at level SOL_RDS whatever else
 // is sent with it.
 func (m Message) checkAlone() error {
-	switch m.Kind() {
+	switch m.kind {
 	case KindRDMAArgs:
 		a, err := m.RDMAArgs()
 		switch {

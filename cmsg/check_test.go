@@ -67,6 +67,12 @@ func TestCheck(t *testing.T) {
 		"short-dest": func(e Encoder, b []byte) []byte {
 			return append(appendHeader(b, e.layout, abi.SOL_RDS, abi.RDS_CMSG_RDMA_DEST, 4), 1, 2, 3, 4, 5, 6, 7, 8)
 		},
+		"header-of-zeros": func(e Encoder, b []byte) []byte {
+			return append(b, make([]byte, headerSize(e.layout))...)
+		},
+		"length-beyond-the-end": func(e Encoder, b []byte) []byte {
+			return appendHeader(b, e.layout, abi.SOL_RDS, abi.RDS_CMSG_RDMA_DEST, 8)
+		},
 		"stray-bytes": func(e Encoder, b []byte) []byte { return append(b, 1, 2, 3) },
 	}
 	tests := []struct {
@@ -84,6 +90,7 @@ func TestCheck(t *testing.T) {
 		{"other-level", UEK, "", nil},
 		{"dest async", UEK, "", nil},
 		{"masked", Mainline, "", nil},
+		{"dest stray-bytes", Mainline, "", nil},
 
 		{"args args", Mainline, "a second one", ErrRefused},
 		{"atomic args masked", Mainline, "a second one", ErrRefused},
@@ -109,7 +116,8 @@ func TestCheck(t *testing.T) {
 		{"masked", UEK, "UEK kernels take no such message", ErrRefused},
 
 		{"dest short-dest", Mainline, "malformed", ErrMalformed},
-		{"dest stray-bytes", Mainline, "truncated", ErrTruncated},
+		{"dest length-beyond-the-end", Mainline, "truncated", ErrTruncated},
+		{"header-of-zeros dest", Mainline, "malformed", ErrMalformed},
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%v %s", tt.d, tt.messages), func(t *testing.T) {

@@ -54,6 +54,7 @@ func (it *Iterator) Next() bool {
 	}
 	m.Level = int(int32(it.layout.Uint32(rest[hdr-8:])))
 	m.Type = int(int32(it.layout.Uint32(rest[hdr-4:])))
+	m.kind = kindOf(m.dialect, m.Level, m.Type)
 	switch {
 	case size < uint64(hdr):
 		it.err = m.errorf(ErrMalformed, "length %d, the header alone has %d", size, hdr)
@@ -93,18 +94,19 @@ type Message struct {
 
 	offset  int  // of the header in the control buffer
 	last    bool // the message ends where the buffer ends
+	kind    Kind
 	dialect Dialect
 	layout  abi.Layout
 }
 
 // Kind returns what the message is about, KindUnknown if the dialect does not
 // know its level and type.
-func (m Message) Kind() Kind { return kindOf(m.dialect, m.Level, m.Type) }
+func (m Message) Kind() Kind { return m.kind }
 
 // data returns the data of a message of the given kind if it has at least size
 // bytes.
 func (m Message) data(k Kind, size int) ([]byte, error) {
-	if m.Kind() != k {
+	if m.kind != k {
 		return nil, m.errorf(ErrWrongKind, "decoded as %v", k)
 	}
 	if len(m.Data) < size {
@@ -123,7 +125,7 @@ func (m Message) errorf(err error, format string, args ...any) error {
 		Offset: m.offset,
 		Level:  m.Level,
 		Type:   m.Type,
-		Kind:   m.Kind(),
+		Kind:   m.kind,
 		Err:    fmt.Errorf("%w: "+format, append([]any{err}, args...)...),
 	}
 }

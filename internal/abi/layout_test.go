@@ -3,6 +3,7 @@ package abi
 import (
 	"encoding/binary"
 	"math/bits"
+	"runtime"
 	"testing"
 )
 
@@ -10,6 +11,9 @@ func TestZeroLayoutIsTheProgramsOwn(t *testing.T) {
 	var l Layout
 	if l.WordSize() != bits.UintSize/8 {
 		t.Errorf("word size %d", l.WordSize())
+	}
+	if want := map[bool]int{true: 4, false: 8}[runtime.GOARCH == "386"]; l.Uint64Align() != want {
+		t.Errorf("alignment of a u64 %d, want %d", l.Uint64Align(), want)
 	}
 	b := binary.NativeEndian.AppendUint64(nil, 0x0102030405060708)
 	if got := l.Uint64(b); got != 0x0102030405060708 {

@@ -2,8 +2,10 @@ package abi
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"net/netip"
 	"os"
 	"strings"
@@ -25,7 +27,7 @@ var architectures = []struct {
 }
 
 // records reads the golden records of an architecture, by name.
-func records(t *testing.T, arch string) map[string][]byte {
+func records(t testing.TB, arch string) map[string][]byte {
 	t.Helper()
 	f, err := os.Open("testdata/records-" + arch + ".txt")
 	if err != nil {
@@ -55,17 +57,19 @@ var (
 const scope = 0x01020304
 
 func TestRecordsAreTheBytesOfC(t *testing.T) {
+	// What the buffer of an address held before must not shine through.
+	used := [SizeofSockaddrIn6]byte(bytes.Repeat([]byte{0xaa}, SizeofSockaddrIn6))
 	tests := []struct {
 		name   string
 		size   int
 		append func(b []byte, l Layout) []byte
 	}{
 		{"sockaddr_in", SizeofSockaddrIn, func(b []byte, l Layout) []byte {
-			var sa [SizeofSockaddrIn6]byte
+			sa := used
 			return append(b, sa[:putSockaddr(&sa, in4, 0, l)]...)
 		}},
 		{"sockaddr_in6", SizeofSockaddrIn6, func(b []byte, l Layout) []byte {
-			var sa [SizeofSockaddrIn6]byte
+			sa := used
 			return append(b, sa[:putSockaddr(&sa, in6, scope, l)]...)
 		}},
 		{"rds_rx_trace_so", SizeofRxTraceSo, func(b []byte, _ Layout) []byte {
@@ -154,7 +158,9 @@ func TestMessageRecordsAreRead(t *testing.T) {
 				withTime.Millis = 1234567
 				check("UEK's", uek, withTime)
 				check("longer than any known", append(uek, 1, 2, 3), withTime)
-				check("with half a time", uek[:len(uek)-4], want)
+				for n := len(b); n < len(uek); n++ {
+					check(fmt.Sprintf("with %d bytes of a time", n-len(b)), uek[:n], want)
+				}
 
 				old := want
 				old.TOS = 0
@@ -167,4 +173,42 @@ func TestMessageRecordsAreRead(t *testing.T) {
 			})
 		}
 	}
+}
+
+func FuzzParseMessageInfo(f *testing.F) { fuzzMessageInfo(f, "rds_info_message", ParseMessageInfo) }
+
+func FuzzParseMessageInfo6(f *testing.F) { fuzzMessageInfo(f, "rds6_info_message", ParseMessageInfo6) }
+
+// fuzzMessageInfo holds a parser to what both promise: a record that is long
+// enough is read, whatever is in it, and what the kernel adds at the end, or an
+// old one leaves out, changes no other field.
+func fuzzMessageInfo(f *testing.F, name string, parse func([]byte, Layout) (MessageInfo, bool)) {
+	size := len(records(f, "x86-64")[name])
+	for i, arch := range architectures {
+		b := records(f, arch.name)[name]
+		f.Add(uint8(i), b)
+		f.Add(uint8(i), b[:size-1])
+		f.Add(uint8(i), b[:size-2])
+		f.Add(uint8(i), arch.layout.AppendUint64(b, 1234567))
+	}
+	f.Fuzz(func(t *testing.T, arch uint8, b []byte) {
+		l := architectures[arch%4].layout
+		got, ok := parse(b, l)
+		if ok != (len(b) >= size-1) {
+			t.Fatalf("%d bytes: %t", len(b), ok)
+		}
+		if !ok {
+			return
+		}
+		want, _ := parse(b[:size-1], l)
+		if len(b) >= size {
+			want.TOS = b[size-1]
+		}
+		if len(b) >= size+8 {
+			want.Millis = l.Uint64(b[size:])
+		}
+		if got != want || got.Local.Addr().Is4In6() || got.Remote.Addr().Is4In6() {
+			t.Errorf("%x:\n%+v, want\n%+v", b, got, want)
+		}
+	})
 }

@@ -25,7 +25,7 @@ func TestSockaddrRoundTrip(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := [SizeofSockaddrIn6]byte{}
 			for i := range b {
-				b[i] = 0xaa // what was there must not shine through
+				b[i] = 0xaa
 			}
 			n := PutSockaddr(&b, netip.MustParseAddrPort(tt.in), tt.scope)
 			if n != tt.size {
@@ -41,6 +41,18 @@ func TestSockaddrRoundTrip(t *testing.T) {
 				t.Errorf("read back %v, scope %d, %t; want %s, scope %d", ap, scope, ok, tt.out, tt.back)
 			}
 		})
+	}
+}
+
+// The kernel itself never writes an IPv4-mapped sockaddr_in6, but a program may
+// be given one.
+func TestMappedSockaddrIn6IsIPv4(t *testing.T) {
+	b := make([]byte, SizeofSockaddrIn6)
+	Layout{}.PutUint16(b, AF_INET6)
+	copy(b[2:], []byte{0x13, 0x88})
+	copy(b[18:], []byte{0xff, 0xff, 10, 9, 0, 1})
+	if ap, _, ok := ParseSockaddr(b); !ok || ap != in4 {
+		t.Errorf("%v, %t; want %v", ap, ok, in4)
 	}
 }
 

@@ -68,65 +68,67 @@ func drain(t *testing.T, c *rdssock.Conn) {
 // nobody reads from. Draining one receiver, late, must wake its write without
 // the re-test by timer, and no other.
 func TestBlockedWriteWakesWhenItsReceiverDrains(t *testing.T) {
-	for _, l := range tcpLinks {
-		for _, blockedReader := range []bool{false, true} {
-			name := l.name + " with nobody reading"
-			if blockedReader {
-				name = l.name + " during a blocked read"
+	for _, tt := range []struct {
+		name string
+		link
+		blockedReader bool
+	}{
+		{"with nobody reading", tcpLinks[0], false},
+		{"during a blocked read", tcpLinks[1], true},
+	} {
+		t.Run(tt.name+", "+tt.link.name, func(t *testing.T) {
+			l := tt.link
+			needLab(t, l.hosts)
+			a, free := l.pair(t, nil)
+			a.SetRetestInterval(time.Hour)
+			if tt.blockedReader {
+				go a.ReadFromAddrPort(make([]byte, 8))
 			}
-			t.Run(name, func(t *testing.T) {
-				needLab(t, l.hosts)
-				a, free := l.pair(t, nil)
-				a.SetRetestInterval(time.Hour)
-				if blockedReader {
-					go a.ReadFromAddrPort(make([]byte, 8))
-				}
-				const classes = 64
-				var receivers [classes]*rdssock.Conn
-				done := make(chan int, classes)
-				for i := range classes {
-					receivers[i] = l.b.listen(t, uint16(20000+i), smallBuffers)
-				}
-				congest(t, l, receivers[:]...)
-				for i := range classes {
-					go func() {
-						if _, err := a.WriteToAddrPort([]byte("late"), addr(receivers[i])); err != nil {
-							t.Error(err)
-						}
-						done <- i
-					}()
-				}
-				time.Sleep(100 * time.Millisecond)
-				for i := range classes {
-					select {
-					case j := <-done:
-						t.Fatalf("write %d did not wait", j)
-					default:
+			const classes = 64
+			var receivers [classes]*rdssock.Conn
+			done := make(chan int, classes)
+			for i := range classes {
+				receivers[i] = l.b.listen(t, uint16(20000+i), smallBuffers)
+			}
+			congest(t, l, receivers[:]...)
+			for i := range classes {
+				go func() {
+					if _, err := a.WriteToAddrPort([]byte("late"), addr(receivers[i])); err != nil {
+						t.Error(err)
 					}
-					// Other destinations are not hindered.
-					if _, err := a.WriteToAddrPort([]byte("free"), addr(free)); err != nil {
-						t.Fatal(err)
+					done <- i
+				}()
+			}
+			time.Sleep(100 * time.Millisecond)
+			for i := range classes {
+				select {
+				case j := <-done:
+					t.Fatalf("write %d did not wait", j)
+				default:
+				}
+				// Other destinations are not hindered.
+				if _, err := a.WriteToAddrPort([]byte("free"), addr(free)); err != nil {
+					t.Fatal(err)
+				}
+				// What is still on the way may congest the port again, and the
+				// write then goes back to sleep.
+				for start := time.Now(); ; {
+					drain(t, receivers[i])
+					if len(done) > 0 {
+						break
 					}
-					// What is still on the way may congest the port again, and the
-					// write then goes back to sleep.
-					for start := time.Now(); ; {
-						drain(t, receivers[i])
-						if len(done) > 0 {
-							break
-						}
-						if time.Since(start) > 5*time.Second {
-							t.Fatalf("the write to receiver %d sleeps on although it drained", i)
-						}
-					}
-					if j := <-done; j != i {
-						t.Fatalf("draining receiver %d woke the write to %d", i, j)
+					if time.Since(start) > 5*time.Second {
+						t.Fatalf("the write to receiver %d sleeps on although it drained", i)
 					}
 				}
-				if n := a.Rescues(); n != 0 {
-					t.Errorf("%d writes were woken by the timer", n)
+				if j := <-done; j != i {
+					t.Fatalf("draining receiver %d woke the write to %d", i, j)
 				}
-			})
-		}
+			}
+			if n := a.Rescues(); n != 0 {
+				t.Errorf("%d writes were woken by the timer", n)
+			}
+		})
 	}
 }
 

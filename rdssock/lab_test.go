@@ -101,7 +101,7 @@ func (e end) config(t testing.TB, cfg *rdssock.Config) *rdssock.Config {
 	return &c
 }
 
-// listen opens a socket for the time of the test.
+// listen opens a socket for the time of the test. Waiting on it ends some time.
 func (e end) listen(t testing.TB, port uint16, cfg *rdssock.Config) *rdssock.Conn {
 	t.Helper()
 	c, err := rdssock.Listen(netip.AddrPortFrom(e.addr, port), e.config(t, cfg))
@@ -109,6 +109,9 @@ func (e end) listen(t testing.TB, port uint16, cfg *rdssock.Config) *rdssock.Con
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
 	return c
 }
 

@@ -21,9 +21,7 @@ const hostname = "rds-lab"
 
 // Main is the life of process 1. It does not return.
 func Main() {
-	if err := run(os.Getenv(job.EnvInit)); err != nil {
-		console("%v", err)
-	}
+	console("%v", run(os.Getenv(job.EnvInit)))
 	powerOff()
 }
 
@@ -35,7 +33,7 @@ func powerOff() {
 	select {} // an init that returns is a panic
 }
 
-// run is the job. It returns only if that fails.
+// run is the job. It returns only if that fails, with the reason.
 func run(dir string) error {
 	root, err := newRoot()
 	if err != nil {

@@ -16,6 +16,12 @@ import (
 
 const bridge = "br0"
 
+// The lengths of the prefixes that the hosts share.
+const (
+	bits4 = 24
+	bits6 = 64
+)
+
 // Build makes n hosts and joins them. The calling process must be in the
 // initial network namespace and may not have built hosts before.
 func Build(n int) error {

@@ -20,11 +20,6 @@ const NetNSDir = "/run/netns"
 // Device is the name of each host's Ethernet device.
 const Device = "eth0"
 
-const (
-	bits4 = 24
-	bits6 = 64
-)
-
 // A Host is one network namespace that stands for a machine.
 type Host struct {
 	N int // 1 and up

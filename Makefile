@@ -59,7 +59,7 @@ test: test-host test-cross test-386 test-lab ## vet and build for all systems, t
 
 .PHONY: test-all
 test-all: TESTFLAGS =
-test-all: test-host test-race test-cross test-386 test-s390x test-lab ## the same, with the long runs, the race detector and a big-endian machine
+test-all: test-host test-race test-cross test-386 test-s390x test-lab test-lab-race ## the same, with the long runs, the race detector and a big-endian machine
 
 .PHONY: test-host
 test-host: toolchain lab
@@ -114,6 +114,14 @@ test-lab: build lab
 	RDS_LAB_TALLY=$$tally/tally $(GO) test $(TESTFLAGS) -count=1 -p 1 -exec "$(lab) exec --write $$tally --" $(LABFLAGS) $$packages || status=$$?; \
 	awk '$$2 != "-" { ran += $$3; skipped += $$4 } END { printf "%d tests ran inside the lab, %d were skipped there\n", ran, skipped; exit ran == 0 }' $$tally/tally; \
 	exit $${status:-0}
+
+# The race detector needs a real second processor, and address space that
+# User-Mode Linux does not have.
+.PHONY: test-lab-race
+test-lab-race: build
+	$(lab) setup --profile qemu
+	@echo "tests in the lab, with the race detector"
+	CGO_ENABLED=1 $(GO) test -short -race -count=1 -p 1 -timeout 20m -exec "$(lab) exec --profile qemu --smp 2 --" ./rdssock/ ./internal/sys/
 
 .PHONY: lint
 lint: toolchain bin/tools.stamp ## check format, imports, man pages and what staticcheck finds

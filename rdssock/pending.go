@@ -3,7 +3,6 @@ package rdssock
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/netip"
 	"os"
 	"slices"
@@ -118,32 +117,16 @@ func (c *Conn) topHolder() DestinationQueue {
 
 // eachMessage calls f for the rows of a table of messages.
 func eachMessage(sock *sys.Socket, table int, f func(abi.MessageInfo)) error {
-	b, size, err := readTable(sock, table)
+	b, size, err := sock.Info(table, nil)
 	if err != nil {
 		return err
 	}
-	for row := range slices.Chunk(b, max(size, 1)) {
+	for row := range slices.Chunk(b, size) {
 		if m, ok := abi.ParseMessageInfo6(row, abi.Layout{}); ok {
 			f(m)
 		}
 	}
 	return nil
-}
-
-// readTable reads a table of the kernel, whose records are size bytes each. It
-// may grow between the calls that ask for its length and for its contents.
-func readTable(sock *sys.Socket, table int) (b []byte, size int, err error) {
-	for range 100 {
-		size, n, err := sock.Getsockopt(abi.SOL_RDS, table, b)
-		if err == nil {
-			return b[:n], size, nil
-		}
-		if e, ok := err.(*os.SyscallError); !ok || e.Err != syscall.ENOSPC {
-			return nil, 0, err
-		}
-		b = make([]byte, n+n/4+4096)
-	}
-	return nil, 0, fmt.Errorf("table %d keeps growing: %w", table, syscall.ENOSPC)
 }
 
 // A destinationLimit keeps each destination's share of the send buffer below max bytes.

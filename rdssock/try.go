@@ -1,0 +1,51 @@
+package rdssock
+
+import (
+	"net/netip"
+	"syscall"
+)
+
+// TryWriteToAddrPort is WriteToAddrPort that waits for nothing, whatever
+// Config.Congestion says. When the message could be queued only later, nothing
+// is, and the error is ErrQueueFull or ErrCongested, both with syscall.EAGAIN
+// or syscall.ENOBUFS of the kernel. The write deadline is not looked at.
+func (c *Conn) TryWriteToAddrPort(b []byte, dst netip.AddrPort) (int, error) {
+	w := c.writes.Get().(*writeOp)
+	defer w.release()
+	if err := w.prepare(b, nil, dst, 0); err != nil {
+		return 0, c.opError(opWrite, dst, err)
+	}
+	if c.limit != nil {
+		if err := c.limit.tryAdmit(w); err != nil {
+			return 0, c.opError(opWrite, w.dst, err)
+		}
+	}
+	w.wait = false
+	if err := c.sock.Raw().Control(w.runOnce); err != nil {
+		return 0, c.opError(opWrite, w.dst, err)
+	}
+	if w.errno != 0 {
+		return 0, c.opError(opWrite, w.dst, w.explain())
+	}
+	return w.n, nil
+}
+
+// TryReadFromAddrPort is ReadFromAddrPort that waits for nothing: ok is false,
+// without an error, when no message is there. It neither disturbs reads that
+// wait nor looks at the read deadline.
+func (c *Conn) TryReadFromAddrPort(b []byte) (n int, src netip.AddrPort, ok bool, err error) {
+	r := c.reads.Get().(*readOp)
+	defer r.release()
+	r.prepare(b, 0)
+	if err := c.sock.Raw().Control(r.runOnce); err != nil {
+		return 0, netip.AddrPort{}, false, c.opError(opRead, netip.AddrPort{}, err)
+	}
+	if r.errno == syscall.EAGAIN {
+		return 0, netip.AddrPort{}, false, nil
+	}
+	n, _, flags, src, err := r.result(nil)
+	if err == nil && flags&MsgTrunc != 0 {
+		err = c.opError(opRead, src, errTruncated(len(b)))
+	}
+	return n, src, err == nil, err
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/rdskit/rdskit/internal/cli"
+	"github.com/rdskit/rdskit/internal/ping"
+)
+
+// options are what the command line says.
+type options struct {
+	count       cli.Number
+	interval    cli.Interval
+	timeout     cli.Interval
+	deadline    cli.Interval
+	outstanding cli.Number
+	tos         cli.TOSList
+	source      string
+	netns       string
+
+	ipv4, ipv6, all, load bool
+	flood, waiting        bool
+	quiet, stamps         bool
+	json, summary         bool
+	stdout                *cli.Output
+	stderr                io.Writer
+	stdoutIsTerminal      bool
+}
+
+func newOptions(stdout *os.File, stderr io.Writer) *options {
+	return &options{
+		interval:         cli.Interval{Duration: ping.DefaultInterval},
+		outstanding:      cli.Number{Value: ping.DefaultOutstanding, Min: 1, Max: ping.MaxOutstanding},
+		stdout:           cli.NewOutput(stdout),
+		stderr:           stderr,
+		stdoutIsTerminal: cli.IsTerminal(stdout),
+	}
+}
+
+func (o *options) app() *cli.App {
+	return &cli.App{
+		Name:      "rds-ping",
+		Usage:     "Send RDS pings to hosts and measure how long the answers take.",
+		ArgsUsage: "HOST ...",
+		Version:   cli.Version(),
+		Writer:    o.stdout,
+		ErrWriter: o.stderr,
+		Flags: []cli.Flag{
+			&cli.GenericFlag{Name: "count", Aliases: []string{"c"}, Value: &o.count, Usage: "send `N` pings to each host, then end; 0 has no end"},
+			&cli.GenericFlag{Name: "interval", Aliases: []string{"i"}, Value: &o.interval, Usage: "send one each `TIME`; the last one waits as long for its answer"},
+			&cli.StringFlag{Name: "interface", Aliases: []string{"I"}, Destination: &o.source, Usage: "ping from `SOURCE`, an address or an interface"},
+			&cli.GenericFlag{Name: "tos", Aliases: []string{"Q"}, Value: &o.tos, Usage: "with each type of service in `LIST`, such as 0,3 or 0-7"},
+			&cli.GenericFlag{Name: "outstanding", Aliases: []string{"n"}, Value: &o.outstanding, Usage: "leave at most `N` pings to a host unanswered"},
+			&cli.GenericFlag{Name: "timeout", Aliases: []string{"W"}, Value: &o.timeout, Usage: "count a ping as lost after `TIME` without an answer"},
+			&cli.GenericFlag{Name: "deadline", Aliases: []string{"w"}, Value: &o.deadline, Usage: "end after `TIME`"},
+			&cli.BoolFlag{Name: "flood", Aliases: []string{"f"}, Destination: &o.flood, Usage: "send as soon as there are answers; needs -c or -w"},
+			&cli.BoolFlag{Name: "ipv4", Aliases: []string{"4"}, Destination: &o.ipv4, Usage: "take IPv4 addresses of names only"},
+			&cli.BoolFlag{Name: "ipv6", Aliases: []string{"6"}, Destination: &o.ipv6, Usage: "take IPv6 addresses of names only"},
+			&cli.StringFlag{Name: "netns", Destination: &o.netns, Usage: "ping from the network namespace `NAME`, or a path to one"},
+			&cli.BoolFlag{Name: "load", Destination: &o.load, Usage: "let the kernel load RDS modules that are missing"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Destination: &o.quiet, Usage: "print the summary only"},
+			&cli.BoolFlag{Name: "timestamps", Aliases: []string{"D"}, Destination: &o.stamps, Usage: "begin lines with the time, in seconds since 1970"},
+			&cli.BoolFlag{Name: "report-outstanding", Aliases: []string{"O"}, Destination: &o.waiting, Usage: "tell of pings without an answer when the next is sent"},
+			&cli.BoolFlag{Name: "summary", Destination: &o.summary, Usage: "print summary and losses on stdout even if it is no terminal"},
+			&cli.BoolFlag{Name: "json", Destination: &o.json, Usage: "print JSON, one object a line"},
+		},
+		Action: o.run,
+	}
+}
+
+// check refuses options that do not go together.
+func (o *options) check(hosts []string) error {
+	switch {
+	case o.ipv4 && o.ipv6:
+		return &cli.UsageError{Reason: "-4 and -6 exclude each other"}
+	case o.flood && o.count.Value == 0 && o.deadline.Duration == 0:
+		return &cli.UsageError{Option: "-f", Reason: "needs an end: give -c or -w as well"}
+	case len(hosts) == 0:
+		return &cli.UsageError{Reason: "Missing destination address: want at least one HOST"}
+	}
+	return nil
+}
+
+func (o *options) run(c *cli.Context) error {
+	hosts := c.Args().Slice()
+	if err := o.check(hosts); err != nil {
+		return err
+	}
+	finder := ping.Finder{Network: o.network(), Source: o.source, TOS: o.tos, Load: o.load}
+	cfg := &ping.Config{
+		Count: o.count.Value, Interval: o.interval.Duration,
+		Timeout: o.timeout.Duration, Deadline: o.deadline.Duration,
+		Flood: o.flood, Outstanding: int(o.outstanding.Value), ReportWaiting: o.waiting,
+	}
+	if o.netns != "" {
+		f, err := openNetNS(o.netns)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		finder.NetNS = int(f.Fd())
+		cfg.NetNS = finder.NetNS
+	}
+	ctx, interim, stop := cli.Signals(c.Context)
+	defer stop()
+	cfg.Interim = interim
+	for _, h := range hosts {
+		ts, err := finder.Find(ctx, h)
+		if err != nil {
+			return err
+		}
+		cfg.Targets = append(cfg.Targets, ts...)
+	}
+	w := &textWriter{stdout: o.stdout, talk: o.stderr, several: len(cfg.Targets) > 1, quiet: o.quiet, stamps: o.stamps}
+	if o.summary || o.stdoutIsTerminal {
+		w.talk = o.stdout
+	}
+	reports, err := ping.Run(ctx, cfg, w.write)
+	if err != nil {
+		return err
+	}
+	return exit(reports)
+}
+
+func exit(reports []ping.Report) error {
+	status := cli.OK
+	for _, r := range reports {
+		switch {
+		case r.Sent == 0 && r.Errors > 0:
+			status = cli.CannotTry
+		case r.Received == 0 && status == cli.OK:
+			status = cli.Failed
+		}
+	}
+	if status == cli.OK {
+		return nil
+	}
+	return &cli.ExitError{Status: status}
+}
+
+func (o *options) network() string {
+	switch {
+	case o.ipv4:
+		return "ip4"
+	case o.ipv6:
+		return "ip6"
+	}
+	return "ip"
+}
+
+// openNetNS opens a network namespace by its name in ip-netns(8) or by a path.
+func openNetNS(name string) (*os.File, error) {
+	path := name
+	if !strings.Contains(name, "/") {
+		path = "/run/netns/" + name
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) && path != name {
+		return nil, fmt.Errorf("--netns %q: there is no such network namespace (ip netns list): %w", name, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--netns: %w", err)
+	}
+	return f, nil
+}

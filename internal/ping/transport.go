@@ -1,0 +1,125 @@
+package ping
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"syscall"
+
+	"github.com/rdskit/rdskit/rdssock"
+)
+
+// A TargetError says why something cannot be pinged.
+type TargetError struct {
+	// C is what the C rds-ping says, which scripts look for.
+	C string
+	// Err is the cause, and the way out.
+	Err error
+}
+
+func (e *TargetError) Error() string { return e.C + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *TargetError) Unwrap() error { return e.Err }
+
+// cText is a system call's failure as the C rds-ping prints it.
+func cText(what string, err error) string {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return what
+	}
+	return fmt.Sprintf("%s, errno: %d (%s)", what, int(errno), Strerror(errno))
+}
+
+// netPF is the alias by which socket(2) asks for the rds module.
+const netPF = "net-pf-21"
+
+// checkModule sees that opening a socket does not load the rds module unasked.
+func (f *Finder) checkModule() error {
+	if f.Load || f.Modules.Loaded("rds") {
+		return nil
+	}
+	return f.moduleMissing(" or let --load do it where the kernel can")
+}
+
+func (f *Finder) moduleMissing(orElse string) error {
+	err := fmt.Errorf("%w", rdssock.ErrModuleMissing)
+	switch rule, blocked := f.Modules.Blocked("rds", netPF); {
+	case !blocked:
+		err = fmt.Errorf("%w (modprobe rds_tcp or rds_rdma, which brings it along,%s)", err, orElse)
+	case rule.Blacklisted():
+		err = fmt.Errorf("%w, and %v keeps the kernel from loading it by itself (modprobe rds_tcp or rds_rdma does)", err, rule)
+	default:
+		err = fmt.Errorf("%w, and %v keeps it from being loaded: remove that line, then modprobe rds_tcp or rds_rdma", err, rule)
+	}
+	return &TargetError{C: cText("unable to create RDS socket", syscall.EAFNOSUPPORT), Err: err}
+}
+
+// findTransport opens a socket at the target's source to see what carries its messages.
+func (f *Finder) findTransport(t *Target) error {
+	c, err := f.open(t, rdssock.TransportAny)
+	if f.Load && errors.Is(err, rdssock.ErrNoTransport) {
+		for _, tr := range candidates() {
+			if c, lerr := f.open(t, tr); lerr == nil {
+				// The module stays: from now on binding finds it.
+				c.Close()
+				break
+			}
+		}
+		c, err = f.open(t, rdssock.TransportAny)
+	}
+	if err != nil {
+		return f.explainOpen(t, err)
+	}
+	t.Transport = c.Transport()
+	return c.Close()
+}
+
+func (f *Finder) open(t *Target, tr rdssock.Transport) (*rdssock.Conn, error) {
+	return rdssock.Listen(netip.AddrPortFrom(t.Source, 0), &rdssock.Config{NetNS: f.NetNS, Transport: tr})
+}
+
+// candidates are the transports to load, that of the RDMA devices first if there are any.
+func candidates() []rdssock.Transport {
+	if hasRDMA() {
+		return []rdssock.Transport{rdssock.TransportInfiniBand, rdssock.TransportTCP}
+	}
+	return []rdssock.Transport{rdssock.TransportTCP}
+}
+
+func hasRDMA() bool {
+	devices, err := os.ReadDir("/sys/class/infiniband")
+	return err == nil && len(devices) > 0
+}
+
+// explainOpen says what is missing when a socket cannot be opened.
+func (f *Finder) explainOpen(t *Target, err error) error {
+	switch {
+	case errors.Is(err, rdssock.ErrModuleMissing):
+		return f.moduleMissing(" since this kernel does not load it by itself)")
+	case errors.Is(err, rdssock.ErrNoTransport):
+		return &TargetError{C: cText("bind() failed", err), Err: f.noTransport(t)}
+	}
+	return &TargetError{C: cText("bind() failed", err), Err: err}
+}
+
+// noTransport says which module would serve the target's source.
+func (f *Finder) noTransport(t *Target) error {
+	module := "rds_tcp"
+	why := "is not loaded"
+	if f.Modules.Loaded(module) {
+		if f.Modules.Loaded("rds_rdma") {
+			return fmt.Errorf("%w %v: neither tcp nor infiniband does", rdssock.ErrNoTransport, t.Source)
+		}
+		module, why = "rds_rdma", "is not loaded, and rds_tcp does not serve it"
+	}
+	hint := "modprobe " + module
+	if module == "rds_tcp" {
+		hint += ", or rds_rdma for InfiniBand and RoCE"
+	}
+	if rule, blocked := f.Modules.Blocked(module); blocked && !rule.Blacklisted() {
+		hint = fmt.Sprintf("%v keeps it from being loaded: remove that line, then %s", rule, hint)
+	}
+	return fmt.Errorf("%w %v: %s %s (%s)", rdssock.ErrNoTransport, t.Source, module, why, hint)
+}

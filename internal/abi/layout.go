@@ -44,6 +44,14 @@ func (l Layout) Uint64Align() int {
 	return int(l.align)
 }
 
+// ByteOrder returns binary.LittleEndian or binary.BigEndian.
+func (l Layout) ByteOrder() binary.ByteOrder {
+	if l.Uint16([]byte{0, 1}) == 1 {
+		return binary.BigEndian
+	}
+	return binary.LittleEndian
+}
+
 // Uint16 reads the first 2 bytes of b, which must be that long.
 func (l Layout) Uint16(b []byte) uint16 {
 	v := binary.NativeEndian.Uint16(b)

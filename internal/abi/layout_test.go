@@ -39,8 +39,8 @@ func TestLayoutReadsAndWritesBothOrders(t *testing.T) {
 		if g16, g32 := order.Uint16(b), order.Uint32(b[4:]); g16 != 0x2122 || g32 != 0x31323334 {
 			t.Errorf("%v: put %#x %#x", order, g16, g32)
 		}
-		if l.WordSize() != 4 || l.Uint64Align() != 8 {
-			t.Errorf("%v: word size %d, alignment %d", order, l.WordSize(), l.Uint64Align())
+		if l.WordSize() != 4 || l.Uint64Align() != 8 || l.ByteOrder() != order {
+			t.Errorf("%v: word size %d, alignment %d, order %v", order, l.WordSize(), l.Uint64Align(), l.ByteOrder())
 		}
 	}
 }

@@ -2,6 +2,7 @@ package rdsinfo
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net/netip"
@@ -9,7 +10,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,35 +19,20 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Captures are what getsockopt returned on two machines, both x86-64.
+// Captures are stored snapshots of two machines, both x86-64.
 var captures = []string{"uml-6.1.176-tcp", "debian-6.1.192-rxe"}
 
 var amd64 = abi.LayoutOf(8, 8, binary.LittleEndian)
 
-// readCapture makes a snapshot of the files of a capture: the records, and an
-// index with a line for each option.
 func readCapture(t testing.TB, name string) *Snapshot {
 	t.Helper()
-	dir := filepath.Join("testdata", "captures", name)
-	index, err := os.ReadFile(filepath.Join(dir, "index.txt"))
+	b, err := os.ReadFile(filepath.Join("testdata", name+".json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Snapshot{layout: amd64, raw: make(map[int]rawTable)}
-	for line := range strings.Lines(string(index)) {
-		var option, size, length int
-		var errno uint
-		if _, err := fmt.Sscanf(line, "%d elem %d len %d", &option, &size, &length); err == nil {
-			records, err := os.ReadFile(filepath.Join(dir, fmt.Sprint(option, ".bin")))
-			if err != nil || len(records) != length {
-				t.Fatalf("%s: %d bytes, %v", strings.TrimSpace(line), len(records), err)
-			}
-			s.raw[option] = rawTable{records: records, size: size}
-		} else if _, err := fmt.Sscanf(line, "%d err %d", &option, &errno); err == nil {
-			s.raw[option] = rawTable{err: os.NewSyscallError("getsockopt", syscall.Errno(errno))}
-		} else {
-			t.Fatalf("%s: no line for an option: %q", name, line)
-		}
+	s := new(Snapshot)
+	if err := json.Unmarshal(b, s); err != nil {
+		t.Fatal(err)
 	}
 	return s
 }

@@ -1,0 +1,24 @@
+package info
+
+import "fmt"
+
+// A Layout is the C release whose text a printer prints.
+type Layout int
+
+const (
+	// Layout20 is that of rds-info 2.0, for mainline kernels.
+	Layout20 Layout = iota
+	// Layout23 is that of rds-info 2.3, which has columns for what UEK kernels report.
+	Layout23
+)
+
+// String returns "2.0" or "2.3".
+func (l Layout) String() string {
+	switch l {
+	case Layout20:
+		return "2.0"
+	case Layout23:
+		return "2.3"
+	}
+	return fmt.Sprintf("Layout(%d)", int(l))
+}

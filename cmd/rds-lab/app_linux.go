@@ -105,16 +105,25 @@ func (o *options) run(c *cli.Context) error {
 	defer signal.Stop(signals)
 	config.Signals = signals
 	report, err := lab.Run(c.Context, config)
-	var failure *lab.Failure
-	switch {
-	case errors.As(err, &failure):
-		return &cli.ExitError{Status: failure.Status, Err: err}
-	case err != nil:
-		return &cli.ExitError{Status: lab.ExitNoResult, Err: err}
-	case report.Status != 0:
+	if err != nil {
+		return exitError(err)
+	}
+	if report.Status != 0 {
 		return &cli.ExitError{Status: report.Status}
 	}
 	return nil
+}
+
+// exitError gives the error of a lab its exit status.
+func exitError(err error) error {
+	if _, ok := errors.AsType[*lab.ConfigError](err); ok {
+		return &cli.UsageError{Reason: err.Error()}
+	}
+	status := lab.ExitNoResult
+	if e, ok := errors.AsType[*lab.Failure](err); ok {
+		status = e.Status
+	}
+	return &cli.ExitError{Status: status, Err: err}
 }
 
 func (o *options) config(args []string) (*lab.Config, error) {

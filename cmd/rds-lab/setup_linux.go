@@ -57,7 +57,7 @@ func (s *setup) profile(ctx context.Context, p kernel.Profile) error {
 	}
 	report, err := (&lab.Setup{Profile: p, Kernel: image, Unpack: s.unpack, Talk: os.Stderr}).Run(ctx)
 	if err != nil {
-		return &cli.ExitError{Status: lab.ExitNoResult, Err: err}
+		return exitError(err)
 	}
 	_, err = fmt.Printf("%s: ready, kernel %s boots in %.1f s\n", p, report.Kernel, report.Boot.Seconds())
 	return err

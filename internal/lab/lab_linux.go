@@ -19,6 +19,7 @@ import (
 	"github.com/rdskit/rdskit/internal/lab/hosts"
 	"github.com/rdskit/rdskit/internal/lab/job"
 	"github.com/rdskit/rdskit/internal/lab/kernel"
+	"github.com/rdskit/rdskit/internal/lab/kmod"
 	"github.com/rdskit/rdskit/internal/lab/netem"
 )
 
@@ -86,6 +87,14 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s; the kernel said last:\n  %s", f.Reason, strings.Join(f.Console, "\n  "))
 }
 
+// A ConfigError says what no machine can do.
+type ConfigError struct{ err error }
+
+func (e *ConfigError) Error() string { return e.err.Error() }
+
+// Unwrap returns the reason.
+func (e *ConfigError) Unwrap() error { return e.err }
+
 // check refuses what no machine can do.
 func (c *Config) check() error {
 	if len(c.Args) == 0 {
@@ -100,11 +109,11 @@ func (c *Config) check() error {
 			return err
 		}
 		if h.N > c.Hosts {
-			return fmt.Errorf("the command is to run on %s, and the lab has %d hosts", h, c.Hosts)
+			return fmt.Errorf("the command is to run on %s, and the lab has %d hosts: it needs more, or %q for the initial namespace", h, c.Hosts, job.InitialNamespace)
 		}
 	}
 	if _, err := netem.Parse(c.Netem); err != nil {
-		return err
+		return fmt.Errorf("netem %q: %w", c.Netem, err)
 	}
 	if c.Profile == kernel.UML {
 		if c.Processors > 1 {
@@ -127,7 +136,10 @@ var labModules = []string{"ipv6", "veth", "bridge", "sch_netem"}
 func (c *Config) job(k kernel.Image) (*job.Job, error) {
 	writable, err := resolveWritable(append([]string{c.Dir}, c.Writable...))
 	if err != nil {
-		return nil, err
+		return nil, &ConfigError{err}
+	}
+	if err := checkModules(k.Modules, c.Modules); err != nil {
+		return nil, &ConfigError{err}
 	}
 	env := slices.DeleteFunc(slices.Clone(c.Env), func(kv string) bool {
 		return strings.HasPrefix(kv, job.EnvLab)
@@ -150,6 +162,24 @@ func (c *Config) job(k kernel.Image) (*job.Job, error) {
 		Writable:   writable,
 		Stdin:      c.Stdin != nil,
 	}, nil
+}
+
+// checkModules refuses modules that the tree does not have. Without a tree all
+// must be built in.
+func checkModules(tree string, names []string) error {
+	if tree == "" {
+		return nil
+	}
+	t, err := kmod.Open(os.DirFS(tree))
+	if err != nil {
+		return fmt.Errorf("module tree %s: %w", tree, err)
+	}
+	for _, name := range names {
+		if !t.Has(name) {
+			return fmt.Errorf("module %s is not in the module tree %s", name, tree)
+		}
+	}
+	return nil
 }
 
 // promise lists the features that the tests in the lab may count on, in the

@@ -168,7 +168,7 @@ func (m *machine) lost(started bool) error {
 	}
 	// An init that could not begin leaves a result too.
 	if r, err := m.dir.result(); err == nil && r.Error != "" {
-		return m.failure(r.Error)
+		return notStarted(r)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return m.failure(err.Error())
 	}

@@ -24,11 +24,12 @@ const (
 )
 
 // Run boots a machine, runs the command in it and takes the machine down. Nothing
-// is left of it when Run returns. The error is a [*Failure] if the machine was
-// started; otherwise it says what is wrong with the configuration or the host.
+// is left of it when Run returns. The error is a [*ConfigError] if no machine
+// could do what c asks for, a [*Failure] if the machine was started; any other
+// says what this host lacks.
 func Run(ctx context.Context, c *Config) (_ *Report, err error) {
 	if err := c.check(); err != nil {
-		return nil, err
+		return nil, &ConfigError{err}
 	}
 	report := &Report{Kernel: c.Kernel}
 	if report.Kernel.Path == "" {
@@ -188,7 +189,7 @@ func (s *session) expire() error {
 	return s.pass(s.config.TimeoutSignal)
 }
 
-func (s *session) timeout() error {
+func (s *session) timeout() *Failure {
 	return &Failure{Status: ExitTimeout, Reason: fmt.Sprintf("the command ran for longer than %s", s.config.Timeout)}
 }
 
@@ -202,24 +203,48 @@ func (s *session) judge() error {
 		return s.failure(err.Error())
 	}
 	if r.Error != "" {
-		if r.NotFound {
-			return &Failure{Status: ExitNotFound, Reason: r.Error}
-		}
-		return s.failure(r.Error)
+		return notStarted(r)
 	}
 	s.report.Status = r.Status()
-	if r.TaintAfter != r.TaintBefore {
-		return &Failure{
-			Status: ExitTainted,
-			Reason: fmt.Sprintf("the kernel's taint went from %#x to %#x while the command ran, which ended with status %d",
-				r.TaintBefore, r.TaintAfter, r.Status()),
-			Console: r.KernelLog,
-		}
-	}
+	failure := new(Failure)
 	if s.timedOut {
-		return s.timeout()
+		failure = s.timeout()
 	}
-	return nil
+	if r.TaintAfter != r.TaintBefore {
+		failure = tainted(r, failure.Status)
+	}
+	if failure.Status == 0 {
+		return nil
+	}
+	return failure
+}
+
+// notStarted is the failure of a guest that says why it did not start the
+// command.
+func notStarted(r *job.Result) *Failure {
+	f := &Failure{Status: ExitNoResult, Reason: r.Error, Console: r.KernelLog}
+	if r.NotFound {
+		f.Status = ExitNotFound
+	}
+	return f
+}
+
+// tainted is the failure of a kernel that warned or broke. A command that
+// failed keeps its status, since that may be the cause or the effect, and is
+// the nearer one.
+func tainted(r *job.Result, status int) *Failure {
+	if status == 0 {
+		status = r.Status()
+	}
+	if status == 0 {
+		status = ExitTainted
+	}
+	return &Failure{
+		Status: status,
+		Reason: fmt.Sprintf("the kernel's taint went from %#x to %#x while the command ran, which ended with status %d",
+			r.TaintBefore, r.TaintAfter, r.Status()),
+		Console: r.KernelLog,
+	}
 }
 
 // feed copies stdin to its line, and says how much it was.

@@ -35,7 +35,7 @@ func (m *Machine) Netem(spec string) {
 	}
 	s, err := netem.Parse(spec)
 	if err != nil {
-		m.t.Fatal(err)
+		m.t.Fatalf("netem %q: %v", spec, err)
 	}
 	if err := m.SetNetem(s); err != nil {
 		m.t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
@@ -28,6 +29,7 @@ func execute(j *job.Job, l *lines, result *job.Result) *job.Done {
 	if result.TaintBefore, err = taint(); err != nil {
 		return fail(err)
 	}
+	log := kernelLog()
 	c, err := start(j)
 	if err != nil {
 		result.NotFound = true
@@ -58,7 +60,7 @@ func execute(j *job.Job, l *lines, result *job.Result) *job.Done {
 		return fail(err)
 	}
 	if result.TaintAfter != result.TaintBefore {
-		result.KernelLog = kernelLog()
+		result.KernelLog = newLines(log, kernelLog())
 	}
 	return done
 }
@@ -84,7 +86,7 @@ func start(j *job.Job) (*command, error) {
 	}
 	path, err := exec.LookPath(j.Args[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
-		return nil, err
+		return nil, fmt.Errorf("cannot run %q: %w", j.Args[0], reason(err))
 	}
 	var childStdin *os.File
 	if j.Stdin {
@@ -124,10 +126,22 @@ func start(j *job.Job) (*command, error) {
 		err = inNamespaceOf(j.On, spawn)
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot run %q: %w", j.Args[0], reason(err))
 	}
 	c.pid = p.Pid
 	return c, p.Release()
+}
+
+// reason is what the errors of os and os/exec say beside the name of the
+// command.
+func reason(err error) error {
+	if e, ok := errors.AsType[*exec.Error](err); ok {
+		err = e.Err
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return err
 }
 
 // inNamespaceOf runs f as ip-netns(8) exec runs a command: in the host's

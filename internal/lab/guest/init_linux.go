@@ -51,8 +51,10 @@ func run(dir string) error {
 		return err
 	}
 	result, done := new(job.Result), new(job.Done)
+	log := kernelLog()
 	if err := prepare(j); err != nil {
 		result.Error = err.Error()
+		result.KernelLog = newLines(log, kernelLog())
 	} else {
 		done = execute(j, lines, result)
 	}
@@ -108,16 +110,28 @@ func taint() (uint64, error) {
 	return strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
 }
 
-// kernelLog is the kernel's log, of which the launcher shows the end.
-func kernelLog() []string {
+// kernelLog is what the kernel's log holds.
+func kernelLog() string {
 	const all = 3 // SYSLOG_ACTION_READ_ALL
 	buf := make([]byte, 256<<10)
 	n, err := unix.Klogctl(all, buf)
 	if err != nil {
-		return []string{err.Error()}
+		return err.Error()
 	}
-	lines := strings.Split(strings.TrimSpace(string(buf[:n])), "\n")
-	return lines[max(0, len(lines)-100):]
+	return string(buf[:n])
+}
+
+// newLines lists what the kernel's log has gained, without the priorities. If the
+// log has turned over since it is all that it holds.
+func newLines(before, now string) []string {
+	var added []string
+	for line := range strings.Lines(strings.TrimPrefix(now, before)) {
+		if strings.HasPrefix(line, "<") {
+			_, line, _ = strings.Cut(line, ">")
+		}
+		added = append(added, strings.TrimRight(line, "\n"))
+	}
+	return added[max(0, len(added)-100):]
 }
 
 // console writes a line on the machine's console, which the launcher shows when

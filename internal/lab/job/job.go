@@ -4,7 +4,9 @@
 package job
 
 import (
-	"encoding/json"
+	"bufio"
+	"encoding/gob"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -65,41 +67,42 @@ const InitialNamespace = "init"
 
 // A Sysctl is a kernel parameter to set before the command starts.
 type Sysctl struct {
-	Key   string `json:"key"`
-	Value string `json:"value"`
+	Key   string
+	Value string
 }
 
 // A Job is what the guest is to do. Paths are those of the host.
 type Job struct {
-	Profile    string   `json:"profile"`
-	Args       []string `json:"args"`
-	Dir        string   `json:"dir"`
-	Env        []string `json:"env"`
-	Hosts      int      `json:"hosts"`
-	On         string   `json:"on"`
-	Netem      string   `json:"netem,omitempty"`
-	Modules    []string `json:"modules"`
-	ModuleTree string   `json:"moduleTree"`
-	Sysctls    []Sysctl `json:"sysctls,omitempty"`
-	Writable   []string `json:"writable"`
-	Stdin      bool     `json:"stdin"`
+	Profile    string
+	Args       []string
+	Dir        string
+	Env        []string
+	Hosts      int
+	On         string
+	Netem      string
+	Modules    []string
+	ModuleTree string
+	Sysctls    []Sysctl
+	Writable   []string
+	Stdin      bool
 }
 
 // A Result is how the job ended.
 type Result struct {
 	// Error says why the command could not be started; empty if it was.
-	Error string `json:"error,omitempty"`
+	Error string
 	// NotFound tells that Error is about the command itself.
-	NotFound bool `json:"notFound,omitempty"`
+	NotFound bool
 
-	ExitCode int `json:"exitCode"`
-	Signal   int `json:"signal,omitempty"`
+	ExitCode int
+	Signal   int
 
 	// Taint is /proc/sys/kernel/tainted before and after the command.
-	TaintBefore uint64 `json:"taintBefore"`
-	TaintAfter  uint64 `json:"taintAfter"`
-	// KernelLog is the end of the kernel's log if the taint changed.
-	KernelLog []string `json:"kernelLog,omitempty"`
+	TaintBefore uint64
+	TaintAfter  uint64
+	// KernelLog is what the kernel logged before Error, or while the command ran
+	// if the taint changed.
+	KernelLog []string
 }
 
 // Status is the exit status in the shell's terms: 128 plus the number of the
@@ -131,8 +134,8 @@ type Done struct {
 }
 
 const (
-	jobFile    = "job.json"
-	resultFile = "result.json"
+	jobFile    = "job"
+	resultFile = "result"
 )
 
 // Write puts the job description into dir.
@@ -163,35 +166,32 @@ func ReadResult(dir string) (*Result, error) {
 	return r, nil
 }
 
+// The files are in the format of package gob, which keeps strings that are no
+// UTF-8: arguments, variables and paths may be anything.
 func writeFile(name string, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
 	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(b)
+	w := bufio.NewWriter(f)
+	err = errors.Join(gob.NewEncoder(w).Encode(v), w.Flush())
 	if err == nil {
 		// The guest's page cache stands between this file and the host.
 		err = f.Sync()
 	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(name+".new", name)
 }
 
 func readFile(name string, v any) error {
-	b, err := os.ReadFile(name)
+	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(b, v); err != nil {
+	defer f.Close()
+	if err := gob.NewDecoder(bufio.NewReader(f)).Decode(v); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

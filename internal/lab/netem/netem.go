@@ -3,6 +3,7 @@
 package netem
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -38,14 +39,14 @@ func Parse(s string) (Spec, error) {
 	var spec Spec
 	for !p.end() {
 		if err := p.setting(&spec); err != nil {
-			return Spec{}, fmt.Errorf("netem %q: %w", s, err)
+			return Spec{}, err
 		}
 	}
 	if spec.Reorder > 0 && spec.Delay == 0 {
-		return Spec{}, fmt.Errorf("netem %q: reorder needs a delay: what is not delayed cannot be overtaken", s)
+		return Spec{}, errors.New("reorder needs a delay: what is not delayed cannot be overtaken")
 	}
 	if spec.Gap > 0 && spec.Reorder == 0 {
-		return Spec{}, fmt.Errorf("netem %q: gap needs reorder", s)
+		return Spec{}, errors.New("gap needs reorder")
 	}
 	return spec, nil
 }

@@ -1,15 +1,24 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/rdskit/rdskit/internal/cli"
 	"github.com/rdskit/rdskit/internal/ping"
 )
+
+const description = `A TIME is in seconds, or ends in ms, msec, us or usec. An N may end in k, m or g.
+A ping makes the kernel connect to the host. The connection stays when
+rds-ping has ended, and shows with --all from then on.
+
+SIGQUIT (Ctrl-\) prints a summary of what was so far.
+Exit status: 0 every host answered, 1 one did not, 2 one could not be tried.`
 
 // options are what the command line says.
 type options struct {
@@ -60,6 +69,7 @@ func (o *options) app() *cli.App {
 			&cli.BoolFlag{Name: "flood", Aliases: []string{"f"}, Destination: &o.flood, Usage: "send as soon as there are answers; needs -c or -w"},
 			&cli.BoolFlag{Name: "ipv4", Aliases: []string{"4"}, Destination: &o.ipv4, Usage: "take IPv4 addresses of names only"},
 			&cli.BoolFlag{Name: "ipv6", Aliases: []string{"6"}, Destination: &o.ipv6, Usage: "take IPv6 addresses of names only"},
+			&cli.BoolFlag{Name: "all", Destination: &o.all, Usage: "ping along every connection that the kernel has"},
 			&cli.StringFlag{Name: "netns", Destination: &o.netns, Usage: "ping from the network namespace `NAME`, or a path to one"},
 			&cli.BoolFlag{Name: "load", Destination: &o.load, Usage: "let the kernel load RDS modules that are missing"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Destination: &o.quiet, Usage: "print the summary only"},
@@ -68,7 +78,8 @@ func (o *options) app() *cli.App {
 			&cli.BoolFlag{Name: "summary", Destination: &o.summary, Usage: "print summary and losses on stdout even if it is no terminal"},
 			&cli.BoolFlag{Name: "json", Destination: &o.json, Usage: "print JSON, one object a line"},
 		},
-		Action: o.run,
+		Description: description,
+		Action:      o.run,
 	}
 }
 
@@ -79,7 +90,11 @@ func (o *options) check(hosts []string) error {
 		return &cli.UsageError{Reason: "-4 and -6 exclude each other"}
 	case o.flood && o.count.Value == 0 && o.deadline.Duration == 0:
 		return &cli.UsageError{Option: "-f", Reason: "needs an end: give -c or -w as well"}
-	case len(hosts) == 0:
+	case o.all && len(hosts) > 0:
+		return &cli.UsageError{Reason: "--all takes no HOST: it pings all that the kernel has connections to"}
+	case o.all && (o.source != "" || len(o.tos) > 0):
+		return &cli.UsageError{Reason: "--all pings from the source and with the type of service of each connection: it takes neither -I nor -Q"}
+	case len(hosts) == 0 && !o.all:
 		return &cli.UsageError{Reason: "Missing destination address: want at least one HOST"}
 	}
 	return nil
@@ -90,7 +105,7 @@ func (o *options) run(c *cli.Context) error {
 	if err := o.check(hosts); err != nil {
 		return err
 	}
-	finder := ping.Finder{Network: o.network(), Source: o.source, TOS: o.tos, Load: o.load}
+	finder := &ping.Finder{Network: o.network(), Source: o.source, TOS: o.tos, Load: o.load}
 	cfg := &ping.Config{
 		Count: o.count.Value, Interval: o.interval.Duration,
 		Timeout: o.timeout.Duration, Deadline: o.deadline.Duration,
@@ -107,27 +122,82 @@ func (o *options) run(c *cli.Context) error {
 	}
 	ctx, interim, stop := cli.Signals(c.Context)
 	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	cfg.Interim = interim
-	for _, h := range hosts {
-		ts, err := finder.Find(ctx, h)
-		if err != nil {
-			return err
-		}
-		cfg.Targets = append(cfg.Targets, ts...)
-	}
-	w := &textWriter{stdout: o.stdout, talk: o.stderr, several: len(cfg.Targets) > 1, quiet: o.quiet, stamps: o.stamps}
-	if o.summary || o.stdoutIsTerminal {
-		w.talk = o.stdout
-	}
-	reports, err := ping.Run(ctx, cfg, w.write)
+
+	targets, failures, err := o.find(ctx, finder, hosts)
 	if err != nil {
 		return err
 	}
-	return exit(reports)
+	cfg.Targets = targets
+	write := o.writer(cfg, len(targets)+len(failures) > 1)
+	notify := func(e ping.Event) {
+		write(e)
+		if o.stdout.Err() != nil {
+			cancel() // nobody hears of the rest
+		}
+	}
+	for _, e := range failures {
+		notify(e)
+	}
+	var reports []ping.Report
+	if len(targets) > 0 {
+		if reports, err = ping.Run(ctx, cfg, notify); err != nil {
+			return err
+		}
+	}
+	if err := o.stdout.Err(); err != nil {
+		return err
+	}
+	return exit(reports, len(failures))
 }
 
-func exit(reports []ping.Report) error {
+// find returns whom to ping, and an event for each host that cannot be.
+func (o *options) find(ctx context.Context, finder *ping.Finder, hosts []string) (targets []ping.Target, failures []ping.Event, err error) {
+	if o.all {
+		targets, err = finder.FindAll(ctx)
+		if err == nil && len(targets) == 0 {
+			err = errors.New("--all: the kernel knows no RDS connection to ping (rds-info -n lists them)")
+		}
+		return targets, nil, err
+	}
+	for _, h := range hosts {
+		ts, err := finder.Find(ctx, h)
+		if err != nil {
+			failures = append(failures, ping.Event{
+				Kind: ping.Failed, Time: time.Now(), Target: &ping.Target{Name: h}, Err: err,
+			})
+		}
+		targets = append(targets, ts...)
+	}
+	return targets, failures, nil
+}
+
+// writer returns what prints the events.
+func (o *options) writer(cfg *ping.Config, several bool) func(ping.Event) {
+	text := &textWriter{stdout: o.stdout, talk: o.stderr, errors: o.stderr, several: several, quiet: o.quiet, stamps: o.stamps}
+	if o.summary || o.stdoutIsTerminal {
+		text.talk = o.stdout
+	}
+	if !o.json {
+		return text.write
+	}
+	w := &jsonWriter{out: cli.NewJSONLines(o.stdout), cfg: cfg, quiet: o.quiet}
+	return func(e ping.Event) {
+		w.write(e)
+		if e.Kind == ping.Failed && e.Seq == 0 {
+			text.write(e) // people want to know, too
+		}
+	}
+}
+
+// exit is the exit status: whether every host answered.
+func exit(reports []ping.Report, failures int) error {
 	status := cli.OK
+	if failures > 0 {
+		status = cli.CannotTry
+	}
 	for _, r := range reports {
 		switch {
 		case r.Sent == 0 && r.Errors > 0:

@@ -17,7 +17,8 @@ import (
 // different: scripts read the former.
 type textWriter struct {
 	stdout, talk io.Writer
-	several      bool // targets: lines must say which
+	errors       io.Writer // what could not be tried
+	several      bool      // targets: lines must say which
 	quiet        bool
 	stamps       bool // each line begins with the time
 
@@ -76,10 +77,15 @@ func (w *textWriter) answer(e ping.Event) string {
 	return b.String()
 }
 
-// failed reports a ping that was not sent, as C does, and why.
+// failed reports a host that cannot be tried, or a ping that was not sent, as C does, and
+// why.
 func (w *textWriter) failed(e ping.Event) {
+	if e.Seq == 0 {
+		fmt.Fprintf(w.errors, "rds-ping: %s: %v\n", e.Target.Name, e.Err)
+		return
+	}
 	var errno syscall.Errno
-	if errors.As(e.Err, &errno) && e.Seq > 0 && !w.quiet {
+	if errors.As(e.Err, &errno) && !w.quiet {
 		text := fmt.Sprintf(" %3d: ERROR: %s", e.Seq, ping.Strerror(errno))
 		if w.several {
 			text = fmt.Sprintf("error %d to %s: %s", e.Seq, targetText(e.Target), ping.Strerror(errno))

@@ -47,7 +47,7 @@ func (f *Finder) Find(ctx context.Context, host string) ([]Target, error) {
 	}
 	addrs, err := f.lookup(ctx, host)
 	if err != nil {
-		return nil, &TargetError{C: fmt.Sprintf("Cannot parse destination address <%s>", host), Err: err}
+		return nil, &TargetError{What: fmt.Sprintf("Cannot parse destination address <%s>", host), Err: err}
 	}
 	var first error
 	for i, a := range addrs {
@@ -74,7 +74,7 @@ func (f *Finder) withTOS(t Target) ([]Target, error) {
 		t.TOS = tos
 		c, err := rdssock.Listen(netip.AddrPortFrom(t.Source, 0), &rdssock.Config{NetNS: f.NetNS, TOS: tos})
 		if err != nil {
-			return nil, &TargetError{C: cText("ERROR: failed to set TOS", err), Err: err}
+			return nil, targetError("ERROR: failed to set TOS", err)
 		}
 		c.Close()
 		ts = append(ts, t)
@@ -123,7 +123,7 @@ func (f *Finder) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 // complete finds source and transport.
 func (f *Finder) complete(ctx context.Context, t *Target) error {
 	if t.Addr.IsUnspecified() || t.Addr.IsMulticast() || t.Addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
-		return &TargetError{C: cText("ERROR", syscall.EINVAL), Err: fmt.Errorf("%v is no address of one host", t.Addr)}
+		return &TargetError{"ERROR", syscall.EINVAL, fmt.Errorf("%v is no address of one host", t.Addr)}
 	}
 	if err := f.findSource(ctx, t); err != nil {
 		return err
@@ -136,8 +136,11 @@ func (f *Finder) findSource(ctx context.Context, t *Target) error {
 	cfg := &route.Config{NetNS: f.NetNS}
 	if f.Source != "" {
 		a, err := f.namedSource(ctx, t.Addr)
+		if _, explained := err.(*TargetError); explained {
+			return err
+		}
 		if err != nil {
-			return &TargetError{C: fmt.Sprintf("Unknown source address <%s>", f.Source), Err: err}
+			return &TargetError{What: fmt.Sprintf("Unknown source address <%s>", f.Source), Err: err}
 		}
 		if a.IsValid() {
 			t.Source = a
@@ -147,7 +150,7 @@ func (f *Finder) findSource(ctx context.Context, t *Target) error {
 	}
 	r, err := route.Lookup(ctx, t.Addr, cfg)
 	if err != nil {
-		return &TargetError{C: cText("unable to connect to "+t.Addr.String(), err), Err: err}
+		return targetError("unable to connect to "+t.Addr.String(), err)
 	}
 	t.Source = r.Source
 	if r.Type == route.Local && f.Source == "" {
@@ -179,8 +182,8 @@ func (f *Finder) namedSource(ctx context.Context, dst netip.Addr) (netip.Addr, e
 		return netip.Addr{}, err
 	}
 	if !local || a.IsUnspecified() {
-		return netip.Addr{}, &TargetError{C: cText("bind() failed", syscall.EADDRNOTAVAIL),
-			Err: fmt.Errorf("%v is %w (ip address show lists them)", a, rdssock.ErrNotLocal)}
+		return netip.Addr{}, &TargetError{"bind() failed", syscall.EADDRNOTAVAIL,
+			fmt.Errorf("%v is %w (ip address show lists them)", a, rdssock.ErrNotLocal)}
 	}
 	return a, nil
 }

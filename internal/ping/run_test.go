@@ -294,7 +294,11 @@ func TestAnErrorOfReceivingLosesThePing(t *testing.T) {
 	n := &fakeNetwork{answer: never}
 	r, events := simulate(t, Config{Count: 1}, n, func(_ context.CancelFunc, e Event) {
 		if e.Kind == Start {
-			time.AfterFunc(ms, func() { n.sockets[0].deliver(answer{err: syscall.EFAULT}) })
+			time.AfterFunc(ms, func() {
+				n.mu.Lock()
+				defer n.mu.Unlock()
+				n.sockets[0].deliver(answer{err: syscall.EFAULT})
+			})
 		}
 	})
 	want := []record{{Failed, 1, ms, 0}, {Lost, 1, time.Second, time.Second}}

@@ -3,6 +3,7 @@ package ping
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"syscall"
@@ -12,24 +13,37 @@ import (
 
 // A TargetError says why something cannot be pinged.
 type TargetError struct {
-	// C is what the C rds-ping says, which scripts look for.
-	C string
+	// What failed, in the words of the C rds-ping, which scripts look for.
+	What string
+	// Errno is the error of the system call, or that it would have; 0 for none.
+	Errno syscall.Errno
 	// Err is the cause, and the way out.
 	Err error
 }
 
-func (e *TargetError) Error() string { return e.C + ": " + e.Err.Error() }
-
-// Unwrap returns Err.
-func (e *TargetError) Unwrap() error { return e.Err }
-
-// cText is a system call's failure as the C rds-ping prints it.
-func cText(what string, err error) string {
-	var errno syscall.Errno
-	if !errors.As(err, &errno) {
-		return what
+// targetError is a TargetError with the errno of err.
+func targetError(what string, err error) *TargetError {
+	e := &TargetError{What: what, Err: err}
+	errors.As(err, &e.Errno)
+	if op, ok := err.(*net.OpError); ok {
+		e.Err = op.Err // the target is known
 	}
-	return fmt.Sprintf("%s, errno: %d (%s)", what, int(errno), Strerror(errno))
+	return e
+}
+
+func (e *TargetError) Error() string {
+	if e.Errno == 0 {
+		return fmt.Sprintf("%s: %v", e.What, e.Err)
+	}
+	return fmt.Sprintf("%s, errno: %d (%s): %v", e.What, int(e.Errno), Strerror(e.Errno), e.Err)
+}
+
+// Unwrap returns Err and Errno.
+func (e *TargetError) Unwrap() []error {
+	if e.Errno == 0 {
+		return []error{e.Err}
+	}
+	return []error{e.Err, e.Errno}
 }
 
 // netPF is the alias by which socket(2) asks for the rds module.
@@ -44,7 +58,7 @@ func (f *Finder) checkModule() error {
 }
 
 func (f *Finder) moduleMissing(orElse string) error {
-	err := fmt.Errorf("%w", rdssock.ErrModuleMissing)
+	err := rdssock.ErrModuleMissing
 	switch rule, blocked := f.Modules.Blocked("rds", netPF); {
 	case !blocked:
 		err = fmt.Errorf("%w (modprobe rds_tcp or rds_rdma, which brings it along,%s)", err, orElse)
@@ -53,7 +67,7 @@ func (f *Finder) moduleMissing(orElse string) error {
 	default:
 		err = fmt.Errorf("%w, and %v keeps it from being loaded: remove that line, then modprobe rds_tcp or rds_rdma", err, rule)
 	}
-	return &TargetError{C: cText("unable to create RDS socket", syscall.EAFNOSUPPORT), Err: err}
+	return &TargetError{"unable to create RDS socket", syscall.EAFNOSUPPORT, err}
 }
 
 // findTransport opens a socket at the target's source to see what carries its messages.
@@ -99,9 +113,9 @@ func (f *Finder) explainOpen(t *Target, err error) error {
 	case errors.Is(err, rdssock.ErrModuleMissing):
 		return f.moduleMissing(" since this kernel does not load it by itself)")
 	case errors.Is(err, rdssock.ErrNoTransport):
-		return &TargetError{C: cText("bind() failed", err), Err: f.noTransport(t)}
+		return &TargetError{"bind() failed", syscall.EADDRNOTAVAIL, f.noTransport(t)}
 	}
-	return &TargetError{C: cText("bind() failed", err), Err: err}
+	return targetError("bind() failed", err)
 }
 
 // noTransport says which module would serve the target's source.

@@ -73,24 +73,30 @@ func TestWritable(args []string, goCoverDir string) ([]string, error) {
 	if goCoverDir != "" {
 		paths = append(paths, goCoverDir)
 	}
-	for _, arg := range args[min(1, len(args)):] {
-		flag, value, ok := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		name, isTest := strings.CutPrefix(flag, "test.")
-		if !ok || !isTest || !strings.HasPrefix(arg, "-") || !filepath.IsAbs(value) {
+	for i := 1; i < len(args); i++ {
+		flag, value, ok := strings.Cut(args[i], "=")
+		name, isTest := strings.CutPrefix(strings.TrimLeft(flag, "-"), "test.")
+		isDir, isFile := slices.Contains(testDirFlags, name), slices.Contains(testFileFlags, name)
+		if !strings.HasPrefix(flag, "-") || !isTest || !isDir && !isFile {
 			continue
 		}
-		switch {
-		case slices.Contains(testDirFlags, name):
-			if err := os.MkdirAll(value, 0o777); err != nil {
-				return nil, fmt.Errorf("%s: %w", arg, err)
-			}
-			paths = append(paths, value)
-		case slices.Contains(testFileFlags, name):
-			if err := touch(value); err != nil {
-				return nil, fmt.Errorf("%s: %w", arg, err)
-			}
-			paths = append(paths, value)
+		if !ok && i+1 < len(args) {
+			i++
+			value = args[i]
 		}
+		if !filepath.IsAbs(value) {
+			continue // below the working directory, or nothing
+		}
+		var err error
+		if isDir {
+			err = os.MkdirAll(value, 0o777)
+		} else {
+			err = touch(value)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
+		}
+		paths = append(paths, value)
 	}
 	return paths, nil
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdskit/rdskit/cmsg"
 	"github.com/rdskit/rdskit/internal/abi"
 )
 
@@ -17,9 +18,10 @@ import (
 // them, with what decoding them on another machine takes.
 type storedSnapshot struct {
 	Time        time.Time     `json:"time"`
-	ByteOrder   string        `json:"byte_order"`   // little or big
-	WordSize    int           `json:"word_size"`    // of a C long, in bytes
-	Uint64Align int           `json:"uint64_align"` // of a C struct's u64, in bytes
+	Dialect     string        `json:"dialect,omitempty"` // uek, or mainline
+	ByteOrder   string        `json:"byte_order"`        // little or big
+	WordSize    int           `json:"word_size"`         // of a C long, in bytes
+	Uint64Align int           `json:"uint64_align"`      // of a C struct's u64, in bytes
 	Tables      []storedTable `json:"tables"`
 }
 
@@ -34,18 +36,24 @@ type storedTable struct {
 const (
 	littleEndian = "little"
 	bigEndian    = "big"
+	mainline     = "mainline"
+	uek          = "uek"
 )
 
 // MarshalJSON returns the tables as they were read, for [Snapshot.UnmarshalJSON].
 func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	stored := storedSnapshot{
 		Time:        s.Time,
+		Dialect:     mainline,
 		ByteOrder:   littleEndian,
 		WordSize:    s.layout.WordSize(),
 		Uint64Align: s.layout.Uint64Align(),
 	}
 	if s.layout.ByteOrder() == binary.BigEndian {
 		stored.ByteOrder = bigEndian
+	}
+	if s.Dialect == cmsg.UEK {
+		stored.Dialect = uek
 	}
 	for option, raw := range s.raw {
 		t := storedTable{Option: option, RecordSize: raw.size, Records: raw.records}
@@ -84,6 +92,13 @@ func (s *Snapshot) UnmarshalJSON(b []byte) error {
 		Time:   stored.Time,
 		layout: abi.LayoutOf(stored.WordSize, stored.Uint64Align, order),
 		raw:    make(map[int]rawTable, len(stored.Tables)),
+	}
+	switch stored.Dialect {
+	case mainline, "":
+	case uek:
+		read.Dialect = cmsg.UEK
+	default:
+		return fmt.Errorf("dialect %q: want %s or %s", stored.Dialect, mainline, uek)
 	}
 	for _, t := range stored.Tables {
 		if _, twice := read.raw[t.Option]; twice {

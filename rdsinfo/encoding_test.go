@@ -41,6 +41,7 @@ func TestStoredSnapshotsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 	for _, tt := range []struct{ name, old, new, want string }{
 		{"another byte order", `"big"`, `"middle"`, `byte order "middle": want little or big`},
+		{"another dialect", `{"byte`, `{"dialect":"solaris","byte`, `dialect "solaris": want mainline or uek`},
 		{"no byte order", `"byte_order":"big",`, ``, `byte order "": want little or big`},
 		{"a word of 3 bytes", `"word_size":8`, `"word_size":3`, "word of 3 bytes: want 4 or 8"},
 		{"no alignment", `"uint64_align":8,`, ``, "word of 0 bytes: want 4 or 8"},

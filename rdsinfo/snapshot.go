@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdskit/rdskit/cmsg"
 	"github.com/rdskit/rdskit/internal/abi"
 	"github.com/rdskit/rdskit/internal/sys"
 )
@@ -27,7 +28,10 @@ type Config struct {
 // cannot be decoded.
 type Snapshot struct {
 	// Time is when the first table was read.
-	Time   time.Time
+	Time time.Time
+	// Dialect is which kernel it is of.
+	Dialect cmsg.Dialect
+
 	layout abi.Layout
 	// raw has what the kernel returned for each option that was read.
 	raw map[int]rawTable
@@ -54,7 +58,7 @@ func Read(cfg *Config, which ...Table) (*Snapshot, error) {
 	if len(which) == 0 {
 		which = AllTables()
 	}
-	s := &Snapshot{Time: time.Now(), raw: make(map[int]rawTable)}
+	s := &Snapshot{Time: time.Now(), Dialect: sock.Dialect(), raw: make(map[int]rawTable)}
 	read := func(option int) error {
 		records, size, err := sock.Info(option, nil)
 		s.raw[option] = rawTable{records, size, err}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/rdskit/rdskit/cmsg"
-	"github.com/rdskit/rdskit/internal/abi"
 	"github.com/rdskit/rdskit/internal/route"
 	"github.com/rdskit/rdskit/internal/sys"
 )
@@ -173,7 +172,7 @@ func (c *Conn) adopt() error {
 func newConn(sock *sys.Socket, cfg *Config) *Conn {
 	c := &Conn{
 		sock:           sock,
-		dialect:        probeDialect(sock),
+		dialect:        sock.Dialect(),
 		netns:          cfg.NetNS,
 		congestion:     cfg.Congestion,
 		retestInterval: retestInterval,
@@ -384,15 +383,4 @@ func (c *Conn) SyscallConn() (syscall.RawConn, error) {
 		return nil, c.opError("raw", netip.AddrPort{}, net.ErrClosed)
 	}
 	return c.sock.Raw(), nil
-}
-
-// probeDialect tells mainline from UEK by reading option 8, which only
-// mainline can read: UEK has its connection reset there.
-func probeDialect(sock *sys.Socket) cmsg.Dialect {
-	if _, err := sock.GetsockoptInt(abi.SOL_RDS, abi.SO_RDS_TRANSPORT); errors.Is(err, syscall.ENOPROTOOPT) {
-		if _, err := sock.GetsockoptInt(abi.SOL_RDS, abi.UEK_SO_RDS_TRANSPORT); err == nil {
-			return cmsg.UEK
-		}
-	}
-	return cmsg.Mainline
 }

@@ -1,6 +1,7 @@
 package info
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/netip"
@@ -18,10 +19,15 @@ type Text struct {
 	Layout Layout
 	// IPv6 shows objects with IPv6 addresses, in wider columns.
 	IPv6 bool
+	// Filter keeps some of the rows.
+	Filter Filter
 	// Verbose adds the fields of InfiniBand connections that the layout has
 	// for it; Fields chooses among those of Layout23.
 	Verbose bool
 	Fields  []string
+	// Processes are the processes that have a socket open, by its inode. Unless it is nil
+	// the table of sockets has columns for them.
+	Processes map[uint64][]rdsinfo.Process
 	// Location is that of the times of connection paths; nil is the local one.
 	Location *time.Location
 }
@@ -29,37 +35,16 @@ type Text struct {
 // Print prints a table. An error of the snapshot is a *rdsinfo.TableError, and nothing is printed then.
 func (x *Text) Print(w io.Writer, s *rdsinfo.Snapshot, t rdsinfo.Table) error {
 	p := &textPrinter{Text: x, w: w}
-	switch t {
-	case rdsinfo.Counters:
-		return print(p, s.Counters, nil, p.counters)
-	case rdsinfo.Connections:
-		return print(p, s.Connections, func(c rdsinfo.Connection) netip.Addr { return c.Local }, p.connections)
-	case rdsinfo.Sockets:
-		return print(p, s.Sockets, func(k rdsinfo.Socket) netip.Addr { return k.Bound.Addr() }, p.sockets)
-	case rdsinfo.SendQueue, rdsinfo.RetransmitQueue, rdsinfo.ReceiveQueue:
-		queue := func() ([]rdsinfo.Message, error) { return s.Queue(t) }
-		return print(p, queue, func(m rdsinfo.Message) netip.Addr { return m.Local.Addr() }, func(rows []rdsinfo.Message) { p.queue(t, rows) })
-	case rdsinfo.TCPSockets:
-		return print(p, s.TCPSockets, func(k rdsinfo.TCPSocket) netip.Addr { return k.Local.Addr() }, p.tcpSockets)
-	case rdsinfo.IBConnections:
-		return print(p, s.IBConnections, func(c rdsinfo.IBConnection) netip.Addr { return c.Local }, p.ibConnections)
-	case rdsinfo.ConnectionPaths:
-		return print(p, s.ConnectionPaths, func(c rdsinfo.PathConnection) netip.Addr { return c.Local }, p.paths)
-	}
-	return &rdsinfo.TableError{Table: t, Err: fmt.Errorf("it has no text")}
-}
-
-// print decodes a table, drops what is not to be shown, and prints the rest.
-func print[T any](p *textPrinter, rows func() ([]T, error), local func(T) netip.Addr, table func([]T)) error {
-	all, err := rows()
-	if err != nil {
-		return err
-	}
-	if local != nil && !p.IPv6 {
-		all = slices.DeleteFunc(all, func(row T) bool { return !local(row).Is4() })
-	}
-	table(all)
-	return p.err
+	err := visit(s, t, x.IPv6, x.Filter, visitor{
+		counters:        p.counters,
+		connections:     p.connections,
+		sockets:         p.sockets,
+		queue:           p.queue,
+		tcpSockets:      p.tcpSockets,
+		ibConnections:   p.ibConnections,
+		pathConnections: p.paths,
+	})
+	return cmp.Or(err, p.err)
 }
 
 // Widths of columns with addresses.
@@ -175,6 +160,8 @@ func (p *textPrinter) sockets(sockets []rdsinfo.Socket) {
 	p.row.text(8, "Inode")
 	if p.Layout == Layout23 {
 		p.row.text(8, "Cong")
+	}
+	if p.Layout == Layout23 || p.Processes != nil {
 		p.row.text(10, "Pid")
 		p.row.text(16, "Comm")
 	}
@@ -188,11 +175,34 @@ func (p *textPrinter) sockets(sockets []rdsinfo.Socket) {
 		p.row.uint(8, k.Inode)
 		if p.Layout == Layout23 {
 			p.row.text(8, congestion(k.Congestion))
+		}
+		switch {
+		case p.Processes != nil:
+			pids, commands := processTexts(p.Processes[k.Inode])
+			p.row.text(10, pids)
+			p.row.text(16, commands)
+		case p.Layout == Layout23:
 			optional(p, 10, k.PID)
 			p.row.text(16, k.Command.String())
 		}
 		p.end()
 	}
+}
+
+// processTexts returns the PIDs and the names of processes, joined by commas.
+func processTexts(processes []rdsinfo.Process) (pids, commands string) {
+	if len(processes) == 0 {
+		return "-", "-"
+	}
+	for i, p := range processes {
+		if i > 0 {
+			pids += ","
+			commands += ","
+		}
+		pids += strconv.Itoa(p.PID)
+		commands += p.Command
+	}
+	return pids, commands
 }
 
 // congestion is 1 for a congested socket, and 0 for one that is not, as C has

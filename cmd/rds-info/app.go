@@ -1,0 +1,318 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/rdskit/rdskit/internal/cli"
+	"github.com/rdskit/rdskit/internal/info"
+	"github.com/rdskit/rdskit/internal/netns"
+	"github.com/rdskit/rdskit/rdsinfo"
+)
+
+// tableLetters are the options for tables, in the order in which they are printed
+// whatever the order on the command line, as in C.
+var tableLetters = []struct {
+	letter string
+	table  rdsinfo.Table
+	usage  string
+}{
+	{"I", rdsinfo.IBConnections, "InfiniBand connections"},
+	{"T", rdsinfo.TCPSockets, "TCP sockets"},
+	{"c", rdsinfo.Counters, "counters"},
+	{"k", rdsinfo.Sockets, "sockets"},
+	{"n", rdsinfo.Connections, "connections"},
+	{"p", rdsinfo.ConnectionPaths, "paths of connections (Oracle UEK kernels)"},
+	{"r", rdsinfo.ReceiveQueue, "messages received and not read"},
+	{"s", rdsinfo.SendQueue, "messages not sent yet"},
+	{"t", rdsinfo.RetransmitQueue, "messages sent and not acknowledged"},
+}
+
+func app(stdout, stderr *os.File) *cli.App {
+	buffered := bufio.NewWriterSize(stdout, 64<<10)
+	out := cli.NewOutput(buffered)
+	o := &options{stdout: out, flush: func() error { return flush(buffered, out) }, stderr: stderr}
+	return &cli.App{
+		Name:        "rds-info",
+		Usage:       "Show what the kernel's Reliable Datagram Sockets (RDS) know.",
+		Version:     cli.Version(),
+		Writer:      stdout,
+		ErrWriter:   stderr,
+		Description: "Without a table all are shown.",
+		Flags:       o.flags(),
+		Action:      o.run,
+	}
+}
+
+// flush writes what is buffered.
+func flush(b *bufio.Writer, out *cli.Output) error {
+	if err := out.Err(); err != nil {
+		return err
+	}
+	if err := b.Flush(); err != nil {
+		return &cli.WriteError{Err: err}
+	}
+	return nil
+}
+
+// options are those of the tables.
+type options struct {
+	tables  []bool // by tableLetters
+	all     bool
+	verbose bool
+	fields  fieldList
+	layout  layoutValue
+	json    bool
+	filter  filterValue
+	netns   string
+	everyNS bool
+	procs   bool
+	from    string
+
+	stdout *cli.Output
+	flush  func() error
+	stderr io.Writer
+}
+
+func (o *options) flags() []cli.Flag {
+	o.tables = make([]bool, len(tableLetters))
+	var flags []cli.Flag
+	for i, t := range tableLetters {
+		flags = append(flags, &cli.BoolFlag{Name: t.letter, Destination: &o.tables[i], Usage: t.usage})
+	}
+	return append(flags,
+		&cli.BoolFlag{Name: "all-families", Aliases: []string{"a"}, Destination: &o.all, Usage: "IPv6 as well as IPv4, in wider columns"},
+		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Destination: &o.verbose, Usage: "more fields of InfiniBand connections"},
+		&cli.GenericFlag{Name: "fields", Aliases: []string{"o"}, Value: &o.fields, Usage: "of the fields that -v adds with --layout 2.3 only those in `LIST`, separated by commas"},
+		&cli.GenericFlag{Name: "layout", Value: &o.layout, Usage: "print columns as `RELEASE` of the C tools does, 2.0 or 2.3"},
+		&cli.BoolFlag{Name: "json", Destination: &o.json, Usage: "print JSON, one object a line, of both families"},
+		&cli.GenericFlag{Name: "filter", Value: &o.filter, Usage: "only rows with each of `KEY=VALUE,...`: local, peer, port, tos, transport, state; may be given again"},
+		&cli.StringFlag{Name: "netns", Destination: &o.netns, Usage: "of the network namespace `NAME`, or of that of a process by its number"},
+		&cli.BoolFlag{Name: "every-netns", Aliases: []string{"N"}, Destination: &o.everyNS, Usage: "of every network namespace, one after the other"},
+		&cli.BoolFlag{Name: "procs", Destination: &o.procs, Usage: "with -k, the processes that have a socket open, from /proc"},
+		&cli.StringFlag{Name: "from", Destination: &o.from, Usage: "of the bundle `FILE` instead of this host"},
+	)
+}
+
+// asked returns the tables to print, and whether they were asked for.
+func (o *options) asked(l info.Layout) (tables []rdsinfo.Table, asked bool) {
+	for i, t := range tableLetters {
+		if o.tables[i] {
+			tables = append(tables, t.table)
+		}
+	}
+	if len(tables) > 0 {
+		return tables, true
+	}
+	for _, t := range tableLetters {
+		// C releases before 2.3 do not know the paths.
+		if t.table != rdsinfo.ConnectionPaths || l == info.Layout23 {
+			tables = append(tables, t.table)
+		}
+	}
+	return tables, false
+}
+
+// check refuses options that do not go together.
+func (o *options) check(operands []string) error {
+	switch {
+	case len(operands) > 0:
+		return &cli.UsageError{Reason: fmt.Sprintf("extra argument %q", operands[0])}
+	case o.from != "" && (o.netns != "" || o.everyNS || o.procs):
+		return &cli.UsageError{Option: "--from", Value: o.from, Reason: "a bundle has one namespace and no processes: leave out --netns, -N and --procs"}
+	case o.netns != "" && o.everyNS:
+		return &cli.UsageError{Reason: "--netns and -N exclude each other"}
+	}
+	return nil
+}
+
+func (o *options) run(c *cli.Context) error {
+	if err := o.check(c.Args().Slice()); err != nil {
+		return err
+	}
+	err := o.print()
+	if ferr := o.flush(); err == nil {
+		err = ferr
+	}
+	return err
+}
+
+func (o *options) print() error {
+	switch {
+	case o.from != "":
+		b, err := readBundle(o.from)
+		if err != nil {
+			return err
+		}
+		return o.printSnapshot(b.Snapshot, "")
+	case o.everyNS:
+		return o.printEveryNamespace()
+	case o.netns != "":
+		f, err := netns.Open(o.netns)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return o.readAndPrint(f, "")
+	}
+	return o.readAndPrint(nil, "")
+}
+
+func readBundle(name string) (*rdsinfo.Bundle, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := rdsinfo.ReadBundle(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return b, nil
+}
+
+// printEveryNamespace prints the tables of each namespace below its heading, as C
+// does.
+func (o *options) printEveryNamespace() error {
+	all, unseen, err := netns.All()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, ns := range all {
+			ns.File.Close()
+		}
+	}()
+	if unseen > 0 {
+		fmt.Fprintf(o.stderr, "rds-info: the network namespaces of %d processes cannot be seen: run it as root\n", unseen)
+	}
+	for _, ns := range all {
+		if !o.json {
+			home := ""
+			if ns.Own {
+				home = " (home namespace)"
+			}
+			fmt.Fprintf(o.stdout, "\n##################################################\n#\n# Network namespace %d%s\n#\n", ns.Inode, home)
+		}
+		name := ns.Name
+		if name == "" {
+			name = fmt.Sprint(ns.Inode)
+		}
+		if err := o.readAndPrint(ns.File, name); err != nil {
+			return fmt.Errorf("network namespace %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// readAndPrint prints the tables of a namespace, nil for its own.
+func (o *options) readAndPrint(ns *os.File, name string) error {
+	cfg := &rdsinfo.Config{IPv4Only: !o.all && !o.json}
+	if ns != nil {
+		cfg.NetNS = int(ns.Fd())
+	}
+	// The paths of connections are among the tables or not, depending on the
+	// kernel: asking for them costs nothing.
+	tables, _ := o.asked(info.Layout23)
+	s, err := rdsinfo.Read(cfg, tables...)
+	if err != nil {
+		return explainSocket(err)
+	}
+	return o.printSnapshot(s, name)
+}
+
+func (o *options) printSnapshot(s *rdsinfo.Snapshot, netNS string) error {
+	layout := o.layout.of(s)
+	tables, asked := o.asked(layout)
+	var processes map[uint64][]rdsinfo.Process
+	if o.procs && slices.Contains(tables, rdsinfo.Sockets) {
+		var unseen int
+		var err error
+		if processes, unseen, err = rdsinfo.Processes(); err != nil {
+			return err
+		}
+		if unseen > 0 {
+			fmt.Fprintf(o.stderr, "rds-info: what %d processes have open cannot be seen: run it as root\n", unseen)
+		}
+	}
+	table := o.textTable(s, layout, processes)
+	if o.json {
+		table = o.jsonTable(s, netNS, processes)
+	}
+	printed := 0
+	var absent error
+	for _, t := range tables {
+		err := table(t)
+		if err == nil {
+			printed++
+			continue
+		}
+		if werr := o.stdout.Err(); werr != nil {
+			return werr
+		}
+		// Its place among the others is lost in a pipe, but for a terminal it should be
+		// where the table would be.
+		if ferr := o.flush(); ferr != nil {
+			return ferr
+		}
+		o.reportAbsent(layout, t, err)
+		absent = err
+	}
+	if asked && printed == 0 {
+		return &cli.ExitError{Status: cli.CannotTry, Err: absent}
+	}
+	return nil
+}
+
+func (o *options) textTable(s *rdsinfo.Snapshot, l info.Layout, processes map[uint64][]rdsinfo.Process) func(rdsinfo.Table) error {
+	x := &info.Text{Layout: l, IPv6: o.all, Verbose: o.verbose, Fields: o.fields.names, Filter: o.filter.Filter, Processes: processes}
+	return func(t rdsinfo.Table) error { return x.Print(o.stdout, s, t) }
+}
+
+func (o *options) jsonTable(s *rdsinfo.Snapshot, netNS string, processes map[uint64][]rdsinfo.Process) func(rdsinfo.Table) error {
+	j := &info.JSON{IPv6: true, Filter: o.filter.Filter, NetNS: netNS, Processes: processes}
+	lines := cli.NewJSONLines(o.stdout)
+	return func(t rdsinfo.Table) error {
+		var werr error
+		err := j.Each(s, t, func(record any) {
+			if werr == nil {
+				werr = lines.Write(record)
+			}
+		})
+		if werr != nil {
+			return werr
+		}
+		return err
+	}
+}
+
+// cNames are what the C tools call the tables in their complaints.
+var cNames = map[rdsinfo.Table]string{
+	rdsinfo.Counters:        "statistic counters",
+	rdsinfo.Connections:     "connections",
+	rdsinfo.Sockets:         "sockets",
+	rdsinfo.SendQueue:       "send queue messages",
+	rdsinfo.RetransmitQueue: "retransmit queue messages",
+	rdsinfo.ReceiveQueue:    "recv queue messages",
+	rdsinfo.TCPSockets:      "TCP transport sockets",
+	rdsinfo.IBConnections:   "IB transport connections",
+	rdsinfo.ConnectionPaths: "paths",
+}
+
+// reportAbsent says that a table cannot be had: in the words of the C tools, which
+// scripts may look for, and then why.
+func (o *options) reportAbsent(l info.Layout, t rdsinfo.Table, err error) {
+	cause := err.Error()
+	if isNoTable(err) {
+		if l == info.Layout23 {
+			fmt.Fprintf(o.stderr, "rds-info: Unable to get statistics to process the %q info request: Protocol not available\n", cNames[t])
+		} else {
+			fmt.Fprintln(o.stderr, "rds-info: Unable get statistics: Protocol not available")
+		}
+	}
+	fmt.Fprintf(o.stderr, "rds-info: %s\n", strings.TrimSpace(cause))
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/rdskit/rdskit/cmsg"
+	"github.com/rdskit/rdskit/internal/cli"
+	"github.com/rdskit/rdskit/internal/info"
+	"github.com/rdskit/rdskit/rdsinfo"
+)
+
+// layoutValue is the value of --layout.
+type layoutValue struct {
+	layout info.Layout
+	set    bool
+}
+
+func (v *layoutValue) Set(text string) error {
+	for _, l := range []info.Layout{info.Layout20, info.Layout23} {
+		if text == l.String() {
+			v.layout, v.set = l, true
+			return nil
+		}
+	}
+	return fmt.Errorf("want %s or %s", info.Layout20, info.Layout23)
+}
+
+func (v *layoutValue) String() string {
+	if !v.set {
+		return ""
+	}
+	return v.layout.String()
+}
+
+// of is the layout for a snapshot: the one asked for, or that of the C tools
+// made for its kernel.
+func (v *layoutValue) of(s *rdsinfo.Snapshot) info.Layout {
+	if !v.set && s.Dialect == cmsg.UEK {
+		return info.Layout23
+	}
+	return v.layout
+}
+
+// fieldList is the value of -o.
+type fieldList struct{ names []string }
+
+func (v *fieldList) Set(text string) error {
+	for name := range strings.SplitSeq(text, ",") {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if !slices.Contains(info.FieldNames(), name) {
+			return fmt.Errorf("no field %q: want some of %s", name, strings.Join(info.FieldNames(), ", "))
+		}
+		v.names = append(v.names, name)
+	}
+	return nil
+}
+
+func (v *fieldList) String() string { return strings.Join(v.names, ",") }
+
+// filterValue is the value of --filter. Given again, all of them hold.
+type filterValue struct{ info.Filter }
+
+func (v *filterValue) Set(text string) error {
+	f, err := info.ParseFilter(text)
+	if err != nil {
+		return err
+	}
+	v.Filter = v.And(f)
+	return nil
+}
+
+func isNoTable(err error) bool { return errors.Is(err, rdsinfo.ErrNoTable) }
+
+// explainSocket says what keeps a socket from being made, in the words of the C
+// tools first.
+func explainSocket(err error) error {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return err
+	}
+	hint := ""
+	if errno == syscall.EAFNOSUPPORT {
+		hint = ": the kernel has no RDS; load its module with modprobe rds"
+	}
+	return &cli.ExitError{Status: cli.CannotTry, Err: fmt.Errorf("Unable to create socket: %s%s", cText(errno), hint)}
+}
+
+// cText is the text of an errno in C, which begins with a capital letter.
+func cText(errno syscall.Errno) string {
+	text := errno.Error()
+	return strings.ToUpper(text[:1]) + text[1:]
+}

@@ -1,0 +1,227 @@
+package info
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/rdskit/rdskit/rdsinfo"
+)
+
+// JSON turns the rows of tables into records for encoding/json. Each has the name of
+// its kind as "type". What the kernel does not report is null.
+type JSON struct {
+	IPv6   bool
+	Filter Filter
+	// NetNS is put into each record, if it is not empty.
+	NetNS string
+	// Processes are the processes that have a socket open, by its inode, if they were
+	// looked for.
+	Processes map[uint64][]rdsinfo.Process
+}
+
+// Each calls f with the record of each row of a table.
+func (j *JSON) Each(s *rdsinfo.Snapshot, t rdsinfo.Table, f func(record any)) error {
+	of := func(kind string) header { return header{kind, j.NetNS} }
+	return visit(s, t, j.IPv6, j.Filter, visitor{
+		counters: func(rows []rdsinfo.Counter) {
+			for _, c := range rows {
+				f(counterRecord{of("counter"), c.Name, c.Value})
+			}
+		},
+		connections: func(rows []rdsinfo.Connection) {
+			for _, c := range rows {
+				f(connectionRecord{of("connection"), c.Local, c.Remote, c.TOS, c.Transport, c.State().String(), c.Flags.String(), c.NextTX, c.NextRX})
+			}
+		},
+		sockets: func(rows []rdsinfo.Socket) {
+			for i := range rows {
+				f(j.socket(of("socket"), &rows[i]))
+			}
+		},
+		queue: func(t rdsinfo.Table, rows []rdsinfo.Message) {
+			kind := of(messageKinds[t])
+			for _, m := range rows {
+				f(messageRecord{kind, m.Local.Addr(), m.Local.Port(), m.Remote.Addr(), m.Remote.Port(), m.TOS, m.Seq, m.Bytes, m.Millis})
+			}
+		},
+		tcpSockets: func(rows []rdsinfo.TCPSocket) {
+			for _, k := range rows {
+				f(tcpRecord{of("tcp_socket"), k.Local.Addr(), k.Local.Port(), k.Remote.Addr(), k.Remote.Port(), k.TOS,
+					k.HeaderRemaining, k.DataRemaining, k.LastSentNext, k.LastExpectedUna, k.LastSeenUna})
+			}
+		},
+		ibConnections: func(rows []rdsinfo.IBConnection) {
+			for i := range rows {
+				f(ibRecordOf(of("ib_connection"), &rows[i]))
+			}
+		},
+		pathConnections: func(rows []rdsinfo.PathConnection) {
+			for _, c := range rows {
+				for _, p := range c.Paths {
+					f(pathRecord{of("path"), c.Local, c.Remote, c.TOS, c.Transport, p.Index, p.Flags.String(),
+						when(p.Connected), when(p.Attempted), when(p.Reset), p.Attempts, p.DisconnectReason, disconnectReason(p.DisconnectReason)})
+				}
+			}
+		},
+	})
+}
+
+type header struct {
+	Type  string `json:"type"`
+	NetNS string `json:"netns,omitempty"`
+}
+
+type counterRecord struct {
+	header
+	Name  string `json:"name"`
+	Value uint64 `json:"value"`
+}
+
+type connectionRecord struct {
+	header
+	Local     netip.Addr              `json:"local_address"`
+	Remote    netip.Addr              `json:"remote_address"`
+	TOS       rdsinfo.Optional[uint8] `json:"tos"`
+	Transport string                  `json:"transport"`
+	State     string                  `json:"state"`
+	Flags     string                  `json:"flags"`
+	NextTX    uint64                  `json:"next_tx"`
+	NextRX    uint64                  `json:"next_rx"`
+}
+
+type socketRecord struct {
+	header
+	Local         netip.Addr                          `json:"bound_address"`
+	LocalPort     uint16                              `json:"bound_port"`
+	Remote        netip.Addr                          `json:"connected_address"`
+	RemotePort    uint16                              `json:"connected_port"`
+	SendBuffer    uint32                              `json:"send_buffer_bytes"`
+	ReceiveBuffer uint32                              `json:"receive_buffer_bytes"`
+	Inode         uint64                              `json:"inode"`
+	Congested     rdsinfo.Optional[bool]              `json:"congested"`
+	PID           rdsinfo.Optional[int32]             `json:"pid"`
+	Command       rdsinfo.Optional[string]            `json:"command"`
+	Processes     rdsinfo.Optional[[]rdsinfo.Process] `json:"processes"`
+}
+
+func (j *JSON) socket(h header, k *rdsinfo.Socket) socketRecord {
+	r := socketRecord{
+		header: h,
+		Local:  k.Bound.Addr(), LocalPort: k.Bound.Port(),
+		Remote: k.Connected.Addr(), RemotePort: k.Connected.Port(),
+		SendBuffer: k.SendBuffer, ReceiveBuffer: k.ReceiveBuffer,
+		Inode: k.Inode, PID: k.PID, Command: k.Command,
+	}
+	if k.Congestion.Known && k.Congestion.Value != rdsinfo.CongestionUnknown {
+		r.Congested = rdsinfo.Optional[bool]{Value: k.Congestion.Value == rdsinfo.Congested, Known: true}
+	}
+	if j.Processes != nil {
+		processes := j.Processes[k.Inode]
+		if processes == nil {
+			processes = []rdsinfo.Process{}
+		}
+		r.Processes = rdsinfo.Optional[[]rdsinfo.Process]{Value: processes, Known: true}
+	}
+	return r
+}
+
+var messageKinds = map[rdsinfo.Table]string{
+	rdsinfo.SendQueue:       "send_message",
+	rdsinfo.RetransmitQueue: "retransmit_message",
+	rdsinfo.ReceiveQueue:    "receive_message",
+}
+
+type messageRecord struct {
+	header
+	Local      netip.Addr               `json:"local_address"`
+	LocalPort  uint16                   `json:"local_port"`
+	Remote     netip.Addr               `json:"remote_address"`
+	RemotePort uint16                   `json:"remote_port"`
+	TOS        rdsinfo.Optional[uint8]  `json:"tos"`
+	Seq        uint64                   `json:"seq"`
+	Bytes      uint32                   `json:"bytes"`
+	Millis     rdsinfo.Optional[uint64] `json:"time_ms"`
+}
+
+type tcpRecord struct {
+	header
+	Local           netip.Addr              `json:"local_address"`
+	LocalPort       uint16                  `json:"local_port"`
+	Remote          netip.Addr              `json:"remote_address"`
+	RemotePort      uint16                  `json:"remote_port"`
+	TOS             rdsinfo.Optional[uint8] `json:"tos"`
+	HeaderRemaining uint64                  `json:"header_remaining_bytes"`
+	DataRemaining   uint64                  `json:"data_remaining_bytes"`
+	LastSentNext    uint32                  `json:"last_sent_next"`
+	LastExpectedUna uint32                  `json:"last_expected_una"`
+	LastSeenUna     uint32                  `json:"last_seen_una"`
+}
+
+type ibRecord struct {
+	header
+	Local        netip.Addr               `json:"local_address"`
+	Remote       netip.Addr               `json:"remote_address"`
+	TOS          rdsinfo.Optional[uint8]  `json:"tos"`
+	SL           rdsinfo.Optional[uint8]  `json:"sl"`
+	LocalGID     netip.Addr               `json:"local_gid"`
+	RemoteGID    netip.Addr               `json:"remote_gid"`
+	MaxSendWR    uint32                   `json:"max_send_wr"`
+	MaxRecvWR    uint32                   `json:"max_recv_wr"`
+	MaxSendSGE   uint32                   `json:"max_send_sge"`
+	RDMAMRMax    uint32                   `json:"rdma_mr_max"`
+	RDMAMRSize   uint32                   `json:"rdma_mr_size"`
+	CacheAllocs  rdsinfo.Optional[uint32] `json:"cache_allocs"`
+	Frag         rdsinfo.Optional[uint32] `json:"frag_bytes"`
+	PostCredit   rdsinfo.Optional[uint16] `json:"flow_ctl_post_credit"`
+	SendCredit   rdsinfo.Optional[uint16] `json:"flow_ctl_send_credit"`
+	QPNum        rdsinfo.Optional[int32]  `json:"qp_num"`
+	RemoteQPNum  rdsinfo.Optional[int32]  `json:"remote_qp_num"`
+	RecvAllocs   rdsinfo.Optional[uint32] `json:"recv_alloc_ctr"`
+	RecvFrees    rdsinfo.Optional[uint32] `json:"recv_free_ctr"`
+	SendAllocs   rdsinfo.Optional[uint32] `json:"send_alloc_ctr"`
+	SendFrees    rdsinfo.Optional[uint32] `json:"send_free_ctr"`
+	SendBytes    rdsinfo.Optional[uint64] `json:"send_bytes"`
+	RecvBytes    rdsinfo.Optional[uint64] `json:"recv_bytes"`
+	ReadBytes    rdsinfo.Optional[uint64] `json:"rdma_read_bytes"`
+	WriteBytes   rdsinfo.Optional[uint64] `json:"rdma_write_bytes"`
+	TXPollMillis rdsinfo.Optional[uint64] `json:"tx_poll_ts_ms"`
+	RXPollMillis rdsinfo.Optional[uint64] `json:"rx_poll_ts_ms"`
+	TXPolls      rdsinfo.Optional[uint64] `json:"tx_poll_count"`
+	RXPolls      rdsinfo.Optional[uint64] `json:"rx_poll_count"`
+	SendVector   rdsinfo.Optional[int32]  `json:"scq_vector"`
+	RecvVector   rdsinfo.Optional[int32]  `json:"rcq_vector"`
+}
+
+func ibRecordOf(h header, c *rdsinfo.IBConnection) ibRecord {
+	return ibRecord{
+		header: h,
+		Local:  c.Local, Remote: c.Remote, TOS: c.TOS, SL: c.SL, LocalGID: c.LocalGID, RemoteGID: c.RemoteGID,
+		MaxSendWR: c.MaxSendWR, MaxRecvWR: c.MaxRecvWR, MaxSendSGE: c.MaxSendSGE,
+		RDMAMRMax: c.RDMAMRMax, RDMAMRSize: c.RDMAMRSize, CacheAllocs: c.CacheAllocs, Frag: c.Frag,
+		PostCredit: c.PostCredit, SendCredit: c.SendCredit, QPNum: c.QPNum, RemoteQPNum: c.RemoteQPNum,
+		RecvAllocs: c.RecvAllocs, RecvFrees: c.RecvFrees, SendAllocs: c.SendAllocs, SendFrees: c.SendFrees,
+		SendBytes: c.SendBytes, RecvBytes: c.RecvBytes, ReadBytes: c.ReadBytes, WriteBytes: c.WriteBytes,
+		TXPollMillis: c.TXPollMillis, RXPollMillis: c.RXPollMillis, TXPolls: c.TXPolls, RXPolls: c.RXPolls,
+		SendVector: c.SendVector, RecvVector: c.RecvVector,
+	}
+}
+
+type pathRecord struct {
+	header
+	Local            netip.Addr                  `json:"local_address"`
+	Remote           netip.Addr                  `json:"remote_address"`
+	TOS              uint8                       `json:"tos"`
+	Transport        string                      `json:"transport"`
+	Index            uint32                      `json:"path"`
+	Flags            string                      `json:"flags"`
+	Connected        rdsinfo.Optional[time.Time] `json:"connected"`
+	Attempted        rdsinfo.Optional[time.Time] `json:"attempted"`
+	Reset            rdsinfo.Optional[time.Time] `json:"reset"`
+	Attempts         uint32                      `json:"attempts"`
+	DisconnectReason uint32                      `json:"disconnect_reason"`
+	Reason           string                      `json:"disconnect_text"`
+}
+
+func when(t time.Time) rdsinfo.Optional[time.Time] {
+	return rdsinfo.Optional[time.Time]{Value: t, Known: !t.IsZero()}
+}

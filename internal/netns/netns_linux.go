@@ -1,0 +1,105 @@
+package netns
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Where ip-netns(8) keeps its names, and the kernel its processes.
+const (
+	namesDir = "/run/netns"
+	procDir  = "/proc"
+)
+
+// Open opens a network namespace: /run/netns/NAME for a name of ip-netns(8), /proc/PID/ns/net for a
+// number, and what contains a slash as the path that it is. The caller closes the file. That it is a
+// network namespace shows when it is entered.
+func Open(name string) (*os.File, error) {
+	if name == "" {
+		return nil, errors.New("an empty name is no network namespace")
+	}
+	path := filepath.Join(namesDir, name)
+	if _, err := strconv.ParseUint(name, 10, 31); err == nil {
+		path = filepath.Join(procDir, name, "ns/net")
+	} else if strings.Contains(name, "/") {
+		path = name
+	}
+	// Should it be a FIFO, opening it must not wait for a writer.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no network namespace %q: want a name (ip netns list), the number of a process, or a path: %w", name, err)
+	}
+	return f, err
+}
+
+// All opens the network namespaces that have a name or a process. Its own comes first, the others in
+// the order of their inodes. unseen is how many processes it was not permitted to ask.
+func All() (all []Namespace, unseen int, err error) {
+	seen := map[uint64]bool{}
+	add := func(path, name string) error {
+		// A look spares opening what is there already.
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if !ok || seen[stat.Ino] {
+			return nil
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		seen[stat.Ino] = true
+		all = append(all, Namespace{Inode: stat.Ino, Name: name, File: f})
+		return nil
+	}
+	names, err := os.ReadDir(namesDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, err
+	}
+	for _, e := range names {
+		// A name whose namespace was never mounted is an empty file of another file
+		// system, and setns will say so.
+		_ = add(filepath.Join(namesDir, e.Name()), e.Name())
+	}
+	if err := add(filepath.Join(procDir, "self/ns/net"), ""); err != nil {
+		return nil, 0, err
+	}
+	processes, err := os.ReadDir(procDir)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, e := range processes {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		if err := add(filepath.Join(procDir, e.Name(), "ns/net"), ""); errors.Is(err, fs.ErrPermission) {
+			unseen++
+		}
+	}
+	own, err := os.Stat(filepath.Join(procDir, "self/ns/net"))
+	if err != nil {
+		return nil, 0, err
+	}
+	for i := range all {
+		if stat, ok := own.Sys().(*syscall.Stat_t); ok {
+			all[i].Own = all[i].Inode == stat.Ino
+		}
+	}
+	slices.SortFunc(all, func(a, b Namespace) int {
+		if a.Own != b.Own {
+			return map[bool]int{true: -1, false: 1}[a.Own]
+		}
+		return cmp.Compare(a.Inode, b.Inode)
+	})
+	return all, unseen, nil
+}

@@ -199,6 +199,13 @@ func (s rds) get() received {
 	return received{}
 }
 
+// Bits of poll(2) that package unix does not have.
+const (
+	pollRdNorm = 0x40
+	pollWrNorm = 0x100
+	pollWrBand = 0x200
+)
+
 // poll is poll(2) for at most d.
 func (s rds) poll(events int16, d time.Duration) (revents int16) {
 	s.t.Helper()

@@ -10,6 +10,6 @@ import (
 )
 
 func main() {
-	o := newOptions(os.Stdout, os.Stderr)
+	o := newOptions(os.Stdout, os.Stderr, cli.IsTerminal(os.Stdout))
 	os.Exit(cli.Run(context.Background(), o.app(), cli.Permute, os.Args))
 }

@@ -40,13 +40,14 @@ type options struct {
 	stdoutIsTerminal      bool
 }
 
-func newOptions(stdout *os.File, stderr io.Writer) *options {
+// newOptions are the defaults. terminal says that people read stdout.
+func newOptions(stdout, stderr io.Writer, terminal bool) *options {
 	return &options{
 		interval:         cli.Interval{Duration: ping.DefaultInterval},
 		outstanding:      cli.Number{Value: ping.DefaultOutstanding, Min: 1, Max: ping.MaxOutstanding},
 		stdout:           cli.NewOutput(stdout),
 		stderr:           stderr,
-		stdoutIsTerminal: cli.IsTerminal(stdout),
+		stdoutIsTerminal: terminal,
 	}
 }
 

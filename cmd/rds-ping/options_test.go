@@ -1,7 +1,8 @@
 package main
 
 import (
-	"os"
+	"bytes"
+	"io"
 	"strings"
 	"testing"
 
@@ -38,9 +39,11 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"--all", "h"}, "--all takes no HOST"},
 		{[]string{"--all", "-Q1"}, "neither -I nor -Q"},
 	} {
-		r := runOn(t, 0, tt.args...)
-		if r.status != cli.CannotTry || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, tt.want) {
-			t.Errorf("%q: got status %d, stdout %q, stderr %q; want 2 and one line with %q", tt.args, r.status, r.stdout, r.stderr, tt.want)
+		var stdout, stderr bytes.Buffer
+		app := newOptions(&stdout, &stderr, false).app()
+		status := cli.Run(t.Context(), app, cli.Permute, append([]string{"rds-ping"}, tt.args...))
+		if status != cli.CannotTry || stdout.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), tt.want) {
+			t.Errorf("%q: got status %d, stdout %q, stderr %q; want 2 and one line with %q", tt.args, status, &stdout, &stderr, tt.want)
 		}
 	}
 }
@@ -70,7 +73,7 @@ func TestValuesAreTakenAsGetoptAndTheCToolTakeThem(t *testing.T) {
 		}},
 		{[]string{"-Q0-2,8", "-i", "20usec", "h"}, func(v *values) { v.interval, v.tos, v.hosts = "20 us", "0,1,2,8", []string{"h"} }},
 	} {
-		o := newOptions(os.Stdout, os.Stderr)
+		o := newOptions(io.Discard, io.Discard, false)
 		app := o.app()
 		got := values{}
 		app.Action = func(c *cli.Context) error {

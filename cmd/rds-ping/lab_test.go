@@ -1,0 +1,451 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rdskit/rdskit/internal/cli"
+	"github.com/rdskit/rdskit/internal/labtest"
+)
+
+// dead is an address of the hosts' network that no host has.
+const dead = "10.9.0.199"
+
+var reply = regexp.MustCompile(`^ [ \d]{2,}\d: (\d+) usec$`)
+
+// replies returns the numbers of the pings that were answered, from lines as C prints them.
+func (r result) replies(t *testing.T) (seqs []int) {
+	t.Helper()
+	if r.stdout == "" {
+		return nil
+	}
+	for _, line := range r.lines() {
+		if !reply.MatchString(line) {
+			t.Errorf("%q is no reply as C prints it", line)
+			continue
+		}
+		n, _ := strconv.Atoi(strings.TrimSpace(line[:strings.Index(line, ":")]))
+		seqs = append(seqs, n)
+	}
+	return seqs
+}
+
+func numbers(n int) []int {
+	var s []int
+	for i := range n {
+		s = append(s, i+1)
+	}
+	return s
+}
+
+// needHosts states that a test needs n hosts that talk RDS over TCP.
+func needHosts(t *testing.T, n int) {
+	t.Helper()
+	labtest.Need(t, labtest.RDS, labtest.TCP, labtest.Hosts(n), labtest.Root)
+}
+
+func TestThousandPingsOnLoopbackAreAnswered(t *testing.T) {
+	labtest.Need(t, labtest.RDS)
+	n := 1000
+	if testing.Short() {
+		n = 200
+	}
+	r := runOn(t, 0, "-c", strconv.Itoa(n), "-i", "1ms", "127.0.0.1")
+	if got := r.replies(t); r.status != cli.OK || len(got) != n || !slices.IsSorted(got) {
+		t.Errorf("status %d, %d replies; stderr %q", r.status, len(got), r.stderr)
+	}
+	if want := fmt.Sprintf("\n%d sent, %[1]d received, 0 late, 0%% lost, ", n); !strings.Contains(r.stderr, want) {
+		t.Errorf("stderr %q", r.stderr)
+	}
+}
+
+// The ways in which public scripts call rds-ping: only the exit status counts,
+// or that it ends.
+func TestScriptsThatCallTheCToolGetWhatTheyExpect(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		args    []string
+		status  int
+		replies int
+		atMost  time.Duration
+	}{
+		{"a monitor of nodes and cells", []string{"-c1", "-i", "4", "10.9.0.2"}, cli.OK, 1, 4 * time.Second},
+		{"the same, of a dead one", []string{"-c1", "-i", "4", dead}, cli.Failed, 0, 6 * time.Second},
+		{"a provisioning script", []string{"-c", "3", "-I", "10.9.0.1", "10.9.0.2"}, cli.OK, 3, 4 * time.Second},
+		{"a collector with names", []string{"-c", "1", "h2"}, cli.OK, 1, 2 * time.Second},
+		{"a test of types of service", []string{"-c", "2", "10.9.0.2", "-Q", "3"}, cli.OK, 2, 3 * time.Second},
+		{"the same, without one", []string{"-c", "2", "10.9.0.2", "-Q", "0"}, cli.OK, 2, 3 * time.Second},
+		{"a test that fails when it hangs", []string{"-I", "10.9.0.1", "-c", "1", dead}, cli.Failed, 0, 3 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			needHosts(t, 2)
+			r := runOn(t, 1, tt.args...)
+			if n := len(r.replies(t)); r.status != tt.status || n != tt.replies || r.took > tt.atMost {
+				t.Errorf("status %d, %d replies in %v; want %d, %d, at most %v; stderr %q", r.status, n, r.took, tt.status, tt.replies, tt.atMost, r.stderr)
+			}
+		})
+	}
+}
+
+func TestADeadHostIsLostInTime(t *testing.T) {
+	t.Parallel()
+	needHosts(t, 2)
+	r := runOn(t, 1, "-c", "20", "-i", "0.2", dead)
+	if r.status != cli.Failed || r.stdout != "" || r.took < 4*time.Second || r.took > 6*time.Second {
+		t.Errorf("status %d after %v, stdout %q", r.status, r.took, r.stdout)
+	}
+	for _, n := range numbers(20) {
+		if want := "ping " + strconv.Itoa(n) + " to " + dead + " lost: "; strings.Count(r.stderr, want) != 1 {
+			t.Errorf("ping %d is not told as lost once; stderr %q", n, r.stderr)
+		}
+	}
+	if !strings.Contains(r.stderr, "\n20 sent, 0 received, 0 late, 100% lost, ") {
+		t.Errorf("stderr %q", r.stderr)
+	}
+}
+
+// A cut delays the pings that it catches, and those alone.
+func TestACutCreditsNoPingToAnother(t *testing.T) {
+	needHosts(t, 2)
+	cut := 5 * time.Second
+	runs := [][]string{{"-i", "0.1", "-W", "0.5"}, {"-i", "0.1"}}
+	if testing.Short() {
+		cut, runs = 1500*time.Millisecond, runs[:1]
+	}
+	for _, args := range runs {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			h2 := labtest.Host(t, 2)
+			p := start(t, 1, command(t, append(args, "--json", "10.9.0.2")...))
+			time.Sleep(time.Second)
+			cutAt := time.Now()
+			h2.Cut()
+			time.Sleep(cut)
+			mendAt := time.Now()
+			h2.Mend()
+			time.Sleep(cut + 3*time.Second)
+			p.Process.Signal(syscall.SIGINT)
+			r := finish(t, p)
+			objects := r.objects(t)
+			answered, after := 0, 0
+			for _, o := range objects {
+				if o.Type != "reply" && o.Type != "late" {
+					continue
+				}
+				answered++
+				got := o.Time
+				sent := got.Add(-time.Duration(*o.RTT))
+				if sent.After(mendAt) {
+					after++
+				}
+				// What was sent before the cut and answered after it, or sent in it, took until
+				// it was mended; no answer may seem faster than the link was.
+				if sent.After(cutAt.Add(50*time.Millisecond)) && got.Before(mendAt) {
+					t.Errorf("ping %d, sent %v into the cut, seems to have been answered %v before its end",
+						*o.Seq, sent.Sub(cutAt), mendAt.Sub(got))
+				}
+			}
+			s := objects[len(objects)-1]
+			if r.status != cli.OK || s.Type != "summary" || s.Duplicates != 0 || answered != s.Received+s.Late {
+				t.Fatalf("status %d, %d answers, summary %+v; stderr %q", r.status, answered, s, r.stderr)
+			}
+			if after == 0 || s.Lost == 0 || s.Sent != s.Received+s.Lost+s.Outstanding {
+				t.Errorf("%d answers after the cut, summary %+v", after, s)
+			}
+			if diff := seqs(objects, "reply", "lost"); !distinct(diff) {
+				t.Errorf("a ping is both answered and lost, or twice so: %v", diff)
+			}
+		})
+	}
+}
+
+func TestDelayShowsInTheRoundTrip(t *testing.T) {
+	needHosts(t, 2)
+	labtest.Need(t, labtest.Netem)
+	labtest.Host(t, 2).Netem("delay 150ms")
+	r := runOn(t, 1, "-c", "8", "-i", "0.1", "--json", "10.9.0.2")
+	n := 0
+	for _, o := range r.objects(t) {
+		if o.Type == "reply" {
+			n++
+			if *o.RTT < int(150*time.Millisecond) {
+				t.Errorf("ping %d took %d ns", *o.Seq, *o.RTT)
+			}
+		}
+	}
+	if n == 0 || r.status != cli.OK {
+		t.Errorf("status %d, %d replies; %s", r.status, n, r.stdout)
+	}
+}
+
+func TestLateAnswersAreShownUnderTheirNumber(t *testing.T) {
+	needHosts(t, 2)
+	labtest.Need(t, labtest.Netem)
+	runOn(t, 1, "-c", "1", "-i", "5", "10.9.0.2") // connects
+	labtest.Host(t, 2).Netem("delay 400ms")
+	r := runOn(t, 1, "-c", "4", "-i", "0.3", "-W", "0.1", "10.9.0.2")
+	if got := r.replies(t); len(got) == 0 || !slices.IsSorted(got) {
+		t.Errorf("stdout %q", r.stdout)
+	}
+	for _, line := range r.lines() {
+		if m := reply.FindStringSubmatch(line); m != nil {
+			if usec, _ := strconv.Atoi(m[1]); usec < 400_000 {
+				t.Errorf("%q is too fast", line)
+			}
+		}
+	}
+	if r.status != cli.Failed || !strings.Contains(r.stderr, "4 sent, 0 received, ") || !strings.Contains(r.stderr, " late, 100% lost") {
+		t.Errorf("status %d, stderr %q", r.status, r.stderr)
+	}
+}
+
+func TestSourceOfPings(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		args   []string
+		status int
+		want   string // in stderr
+	}{
+		{"an interface means its address of the host's family", []string{"-I", "eth0", "10.9.0.2"}, cli.OK, "from 10.9.0.1 by tcp"},
+		{"for IPv6 too", []string{"-I", "eth0", "fd00::2"}, cli.OK, "from fd00::1 by tcp"},
+		{"an address", []string{"-I", "fd00::1", "fd00::2"}, cli.OK, "from fd00::1 by tcp"},
+		{"a name", []string{"-I", "h1", "fd00::2"}, cli.OK, "from fd00::1 by tcp"},
+		{"an address of another host", []string{"-I", "10.9.0.3", "10.9.0.2"}, cli.CannotTry,
+			"bind() failed, errno: 99 (Cannot assign requested address): 10.9.0.3 is not an address of this host"},
+		{"an address of the other family", []string{"-I", "10.9.0.1", "fd00::2"}, cli.CannotTry, "not of one address family"},
+		{"neither interface nor host", []string{"-I", "no such", "10.9.0.2"}, cli.CannotTry,
+			"Unknown source address <no such>: there is no such interface"},
+		{"its own address", []string{"10.9.0.1"}, cli.OK, "from 10.9.0.1 by tcp"},
+		{"its own address, said so", []string{"-I", "10.9.0.1", "10.9.0.1"}, cli.OK, "from 10.9.0.1 by tcp"},
+		{"an address of loopback that no interface lists", []string{"127.0.0.9"}, cli.OK, "from 127.0.0.9 by loopback"},
+		{"IPv6 loopback", []string{"::1"}, cli.OK, "from ::1 by loopback"},
+		{"no route", []string{"203.0.113.9"}, cli.CannotTry,
+			"unable to connect to 203.0.113.9, errno: 101 (Network is unreachable)"},
+		{"no host at all", []string{"0.0.0.0"}, cli.CannotTry, "errno: 22 (Invalid argument)"},
+		{"an unknown name", []string{"no-such-host.invalid"}, cli.CannotTry, "Cannot parse destination address <no-such-host.invalid>"},
+		{"a type of service on loopback", []string{"-Q", "3", "127.0.0.1"}, cli.CannotTry, "failed to set TOS"},
+		{"a name with addresses of both families", []string{"-6", "h2"}, cli.OK, "to h2 (fd00::2) from fd00::1"},
+		{"the same with the other", []string{"-4", "h2"}, cli.OK, "to h2 (10.9.0.2) from 10.9.0.1"},
+		{"the same with either", []string{"h2"}, cli.OK, "; not pinged: "},
+		{"an address that is not of the family asked for", []string{"-4", "fd00::2"}, cli.CannotTry, "not of the address family asked for"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			needHosts(t, 3)
+			r := runOn(t, 1, append([]string{"-c1", "-i", "3"}, tt.args...)...)
+			if r.status != tt.status || !strings.Contains(r.stderr, tt.want) {
+				t.Errorf("status %d, stderr %q; want %d and %q", r.status, r.stderr, tt.status, tt.want)
+			}
+		})
+	}
+}
+
+func TestSeveralHosts(t *testing.T) {
+	needHosts(t, 3)
+	r := runOn(t, 1, "-c2", "-i", "0.5", "-W", "4", "h2", "10.9.0.3", "fd00::3")
+	for _, want := range []string{"reply 1 from h2 (", "reply 2 from 10.9.0.3: ", "reply 2 from fd00::3: "} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("%q is not in stdout %q", want, r.stdout)
+		}
+	}
+	if r.status != cli.OK || strings.Contains(r.stdout, " usec") || len(r.lines()) != 6 {
+		t.Errorf("status %d, stdout %q", r.status, r.stdout)
+	}
+	for _, tt := range []struct {
+		other  string
+		status int
+	}{{dead, cli.Failed}, {"203.0.113.9", cli.CannotTry}} {
+		r := runOn(t, 1, "-c1", "-i", "2", "10.9.0.2", tt.other)
+		if r.status != tt.status || !strings.Contains(r.stdout, "reply 1 from 10.9.0.2: ") {
+			t.Errorf("with %s: status %d, stdout %q; want %d and a reply", tt.other, r.status, r.stdout, tt.status)
+		}
+	}
+}
+
+func TestAllPingsEveryConnection(t *testing.T) {
+	needHosts(t, 2)
+	runOn(t, 1, "-c1", "-i", "3", "10.9.0.2", "fd00::2", "10.9.0.1")
+	r := runOn(t, 1, "--all", "-c1", "-i", "4")
+	for _, want := range []string{"reply 1 from 10.9.0.2: ", "reply 1 from fd00::2: ", "reply 1 from 10.9.0.1: "} {
+		if strings.Count(r.stdout, want) != 1 {
+			t.Errorf("%q is not once in stdout %q", want, r.stdout)
+		}
+	}
+	if r := runOn(t, 1, "--all", "-6", "-c1", "-i", "4"); strings.Contains(r.stdout, "10.9") || !strings.Contains(r.stdout, "fd00::2") {
+		t.Errorf("-6: stdout %q", r.stdout)
+	}
+}
+
+func TestNetNS(t *testing.T) {
+	needHosts(t, 2)
+	for _, tt := range []struct {
+		netns, host string
+		status      int
+		want        string
+	}{
+		{"h2", "10.9.0.1", cli.OK, "from 10.9.0.2"},
+		{"/run/netns/h2", "10.9.0.1", cli.OK, "from 10.9.0.2"},
+		{"nowhere", "10.9.0.1", cli.CannotTry, "there is no such network namespace"},
+	} {
+		r := runOn(t, 0, "-c1", "-i", "3", "--netns", tt.netns, tt.host)
+		if r.status != tt.status || !strings.Contains(r.stderr, tt.want) {
+			t.Errorf("%s: status %d, stderr %q; want %d and %q", tt.netns, r.status, r.stderr, tt.status, tt.want)
+		}
+	}
+}
+
+func TestSignals(t *testing.T) {
+	needHosts(t, 2)
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(sig.String(), func(t *testing.T) {
+			p, _ := startPiped(t, "-i", "0.1", "10.9.0.2")
+			p.Process.Signal(sig)
+			if r := finish(t, p); r.status != cli.OK || !strings.Contains(r.stderr, " sent, ") {
+				t.Errorf("status %d, stderr %q", r.status, r.stderr)
+			}
+		})
+	}
+	t.Run("an interruption without a reply fails", func(t *testing.T) {
+		p := start(t, 1, command(t, dead))
+		time.Sleep(1500 * time.Millisecond)
+		p.Process.Signal(syscall.SIGINT)
+		if r := finish(t, p); r.status != cli.Failed || !strings.Contains(r.stderr, " 1 outstanding") {
+			t.Errorf("status %d, stderr %q", r.status, r.stderr)
+		}
+	})
+	t.Run("SIGQUIT asks for a summary and the run goes on", func(t *testing.T) {
+		p, lines := startPiped(t, "-i", "0.1", "10.9.0.2", "--json")
+		p.Process.Signal(syscall.SIGQUIT)
+		for o := (object{}); o.Type != "interim"; o = decode(t, <-lines) {
+		}
+		for o := (object{}); o.Type != "reply"; o = decode(t, <-lines) {
+		}
+		p.Process.Signal(syscall.SIGINT)
+		last := ""
+		for line := range lines {
+			last = line
+		}
+		if r := finish(t, p); r.status != cli.OK || decode(t, last).Type != "summary" {
+			t.Errorf("status %d, last line %q", r.status, last)
+		}
+	})
+}
+
+// startPiped starts rds-ping on h1 and waits for the first line it prints: what is
+// printed into a pipe comes at once, not at the end.
+func startPiped(t *testing.T, args ...string) (*process, <-chan string) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, args...)
+	cmd.Stdout = w
+	p := start(t, 1, cmd)
+	w.Close()
+	lines := make(chan string, 1000)
+	first := make(chan struct{})
+	go func() {
+		defer r.Close()
+		defer close(lines)
+		for s := bufio.NewScanner(r); s.Scan(); {
+			lines <- s.Text()
+			if first != nil {
+				close(first)
+				first = nil
+			}
+		}
+	}()
+	select {
+	case <-first:
+	case <-time.After(10 * time.Second):
+		p.Process.Kill()
+		t.Fatal("nothing was printed within 10 s")
+	}
+	return p, lines
+}
+
+func TestFloodAndDeadline(t *testing.T) {
+	needHosts(t, 2)
+	r := runOn(t, 1, "-f", "-c", "200", "-q", "10.9.0.2")
+	if r.status != cli.OK || r.stdout != "" || !strings.Contains(r.stderr, "\n200 sent, 200 received, ") {
+		t.Errorf("flood: status %d, stdout %q, stderr %q", r.status, r.stdout, r.stderr)
+	}
+	r = runOn(t, 1, "-i", "0.1", "-w", "1", "10.9.0.2")
+	if r.status != cli.OK || r.took < time.Second || r.took > 3*time.Second {
+		t.Errorf("deadline: status %d after %v, stderr %q", r.status, r.took, r.stderr)
+	}
+}
+
+func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
+	labtest.Need(t, labtest.RDS)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	cmd := command(t, "-i", "0.1", "127.0.0.1")
+	cmd.Stdout = full
+	r := finish(t, start(t, 0, cmd))
+	if r.status != cli.CannotTry || !strings.Contains(r.stderr, "cannot write the output: ") {
+		t.Errorf("status %d, stderr %q", r.status, r.stderr)
+	}
+}
+
+func TestSummaryOnStdoutIfAsked(t *testing.T) {
+	labtest.Need(t, labtest.RDS)
+	r := runOn(t, 0, "-c1", "--summary", "127.0.0.1")
+	if r.status != cli.OK || r.stderr != "" || !strings.Contains(r.stdout, "\n1 sent, 1 received, ") {
+		t.Errorf("status %d, stdout %q, stderr %q", r.status, r.stdout, r.stderr)
+	}
+}
+
+// An object is what the tests look at in one of JSON.
+type object struct {
+	Type                                                        string
+	Time                                                        time.Time
+	Seq                                                         *int
+	RTT                                                         *int `json:"rtt_ns"`
+	Sent, Received, Lost, Late, Outstanding, Duplicates, Errors int
+}
+
+func decode(t *testing.T, line string) (o object) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(line), &o); err != nil {
+		t.Errorf("%q: %v", line, err)
+	}
+	return o
+}
+
+// objects parses what was printed: each line on its own.
+func (r result) objects(t *testing.T) (all []object) {
+	t.Helper()
+	for _, line := range r.lines() {
+		all = append(all, decode(t, line))
+	}
+	return all
+}
+
+// seqs are the numbers of the pings in objects of these types.
+func seqs(objects []object, types ...string) (s []int) {
+	for _, o := range objects {
+		if slices.Contains(types, o.Type) {
+			s = append(s, *o.Seq)
+		}
+	}
+	return s
+}
+
+func distinct(s []int) bool {
+	s = slices.Sorted(slices.Values(s))
+	return len(slices.Compact(slices.Clone(s))) == len(s)
+}

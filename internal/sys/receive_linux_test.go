@@ -572,6 +572,11 @@ func TestKnobs(t *testing.T) {
 			t.Errorf("%s is %d, want %d", name, got, value)
 		}
 	}
+	for _, name := range []string{"pf_rds", "sol_rds"} {
+		if _, err := os.Stat("/proc/sys/net/rds/" + name); !os.IsNotExist(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	if got := number(t, "/proc/sys/net/rds/reconnect_min_delay_ms"); got < 1 || got > 10 {
 		t.Errorf("reconnect_min_delay_ms is %d, want a tick", got)
 	}

@@ -40,6 +40,19 @@ func TestHangs(t *testing.T) {
 	hang()
 }
 
+func TestRaces(t *testing.T) {
+	if os.Getenv("SAMPLE_RACE") == "" {
+		t.Skip("SAMPLE_RACE is not set")
+	}
+	n, done := 0, make(chan bool)
+	go func() {
+		n++
+		close(done)
+	}()
+	n++
+	<-done
+}
+
 func hang() { time.Sleep(time.Hour) }
 
 func FuzzSign(f *testing.F) {

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rdskit/rdskit/internal/lab/kernel"
+)
+
+// needQEMU skips the test where QEMU is missing or the run is to be quick: without KVM
+// its machine takes seconds to boot and emulates each instruction.
+func needQEMU(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("QEMU takes its time")
+	}
+	needProfile(t, kernel.QEMU)
+}
+
+func TestQEMUDoesWhatUserModeLinuxDoes(t *testing.T) {
+	needQEMU(t)
+	needPrograms(t, "ip", "ping", "python3")
+	dir := t.TempDir()
+	bytes := everyByte()
+	write(t, map[string]string{filepath.Join(dir, "bytes"): bytes})
+	r := &run{t: t, dir: dir, stdin: strings.NewReader(bytes), args: []string{"run", "-v", "--profile", "qemu", "--smp", "2", "--hosts", "3", "--", "sh", "-c", `
+cat bytes; cat bytes >&2; cat
+nproc; uname -r | cut -d. -f1
+ip netns exec h2 ping -qc1 -W5 h3 > /dev/null && echo reached h3
+cut -d' ' -f1 /proc/modules | grep ^rds | sort
+modprobe rds_rdma && echo rdma
+echo real > out; echo scratch > /etc/rds-lab.test-scratch; echo scratch > /tmp/rds-lab.test-scratch
+exit 3
+`}}
+	r.do().want(3, bytes+bytes+"2\n6\nreached h3\nrds\nrds_tcp\nrdma\n")
+	line, rest, _ := strings.Cut(r.stderr, "\n")
+	if !regexp.MustCompile(`^rds-lab: qemu, kernel .*: the command starts after [0-9.]+ s$`).MatchString(line) || rest != bytes {
+		t.Errorf("stderr is %q, want a line of rds-lab's and the bytes", r.stderr)
+	}
+	t.Log(line)
+	wantFile(t, filepath.Join(dir, "out"), "real\n")
+	wantNoFile(t, "/etc/rds-lab.test-scratch")
+	wantNoFile(t, "/tmp/rds-lab.test-scratch")
+}
+
+func TestQEMUTellsHowAMachineEnded(t *testing.T) {
+	needQEMU(t)
+	for _, test := range []struct {
+		name, script string
+		status       int
+		stderr       []string
+	}{
+		{"panicked", "echo c > /proc/sysrq-trigger", 126, []string{"the kernel panicked", "sysrq triggered crash"}},
+		{"has warned", "echo 512 > /proc/sys/kernel/tainted", 126, []string{"taint went from 0x0 to 0x200"}},
+		{"went down", "echo o > /proc/sysrq-trigger; sleep 1000", 125, []string{"ended without a result"}},
+		{"restarted", "echo b > /proc/sysrq-trigger; sleep 1000", 125, []string{"ended without a result"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			r := &run{t: t, args: []string{"run", "--profile", "qemu", "--", "sh", "-c", test.script}}
+			r.do().want(test.status, "").wantStderr(test.stderr...)
+		})
+	}
+}
+
+// A loop of instructions takes the same virtual time in each deterministic run,
+// within a few percent.
+func TestDeterministicTimeCountsInstructions(t *testing.T) {
+	needQEMU(t)
+	needPrograms(t, "python3")
+	const loop = `import time
+a = time.perf_counter()
+for i in range(300000): pass
+print(int((time.perf_counter() - a) * 1e6))`
+	var times [2]int
+	for i := range times {
+		r := &run{t: t, args: []string{"run", "--profile", "qemu", "--deterministic", "--", "python3", "-c", loop}}
+		r.do()
+		if _, err := fmt.Sscan(r.stdout, &times[i]); err != nil {
+			t.Fatalf("status %d, stdout %q: %v; stderr:\n%s", r.status, r.stdout, err, r.stderr)
+		}
+	}
+	if lo, hi := min(times[0], times[1]), max(times[0], times[1]); lo == 0 || float64(hi)/float64(lo) > 1.05 {
+		t.Errorf("%d and %d us, want the same within 5%%", lo, hi)
+	}
+}
+
+func TestARaceIsFoundOnTwoProcessors(t *testing.T) {
+	needQEMU(t)
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skipf("the race detector needs a C compiler: %v", err)
+	}
+	out, status := goTest(t, []string{"CGO_ENABLED=1", "SAMPLE_RACE=1"}, "-race", "-v", "-run", "Race|Positive", execFlag("--profile", "qemu", "--smp", "2"))
+	if status != 1 || !strings.Contains(out, "WARNING: DATA RACE") || !strings.Contains(out, "--- PASS: TestPositive") || !strings.Contains(out, "race detected during execution of test") {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+}
+
+func TestAnOwnKernelForQEMU(t *testing.T) {
+	needQEMU(t)
+	found, err := kernel.Find(kernel.QEMU, kernel.Roots()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(found.Path, filepath.Join(dir, "vmlinuz")); err != nil {
+		t.Fatal(err)
+	}
+	r := &run{t: t, dir: dir, args: []string{"run", "--profile", "qemu", "--kernel", "vmlinuz", "--modules-dir", found.Modules, "--", "uname", "-r"}}
+	r.do().want(0, found.Release+"\n")
+}

@@ -155,6 +155,7 @@ func TestACommandThatLeavesThingsBehindEnds(t *testing.T) {
 func TestArgumentsAndEnvironmentArriveAsTheyAre(t *testing.T) {
 	needProfile(t, kernel.UML)
 	odd := []string{"", " ", "a\nb", `'"\`, "$HOME *", "grüße 日本", "\xff\xfe", "--timeout", "--"}
-	r := &run{t: t, args: append([]string{"run", "--", "sh", "-c", `printf '<%s>' "$@" "$ODD"`, "sh"}, odd...), env: []string{"ODD=x\ny=z"}}
-	r.do().want(0, "<"+strings.Join(append(odd, "x\ny=z"), "><")+">")
+	r := &run{t: t, args: append([]string{"run", "--", "sh", "-c", `printf '<%s>' "$@" "$ODD" "$RDS_LAB" "$RDS_LAB_OTHER"`, "sh"}, odd...),
+		env: []string{"ODD=x\ny=z", "RDS_LAB=outside", "RDS_LAB_OTHER=other"}}
+	r.do().want(0, "<"+strings.Join(append(odd, "x\ny=z", "uml", "other"), "><")+">")
 }

@@ -141,8 +141,10 @@ func (c *Config) job(k kernel.Image) (*job.Job, error) {
 	if err := checkModules(k.Modules, c.Modules); err != nil {
 		return nil, &ConfigError{err}
 	}
+	// Those of a lab around this one, if any, are not true in this one.
 	env := slices.DeleteFunc(slices.Clone(c.Env), func(kv string) bool {
-		return strings.HasPrefix(kv, job.EnvLab)
+		name, _, _ := strings.Cut(kv, "=")
+		return name == job.EnvLab || name == job.EnvHosts || name == job.EnvPromise
 	})
 	return &job.Job{
 		Profile: c.Profile.String(),

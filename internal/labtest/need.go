@@ -25,8 +25,8 @@ import (
 type Feature struct {
 	name  string
 	probe func() error
-	// remedy is how to get a lab that has it.
-	remedy string
+	// options are those of rds-lab exec that give a lab which has it.
+	options string
 }
 
 func (f Feature) String() string { return f.name }
@@ -34,18 +34,18 @@ func (f Feature) String() string { return f.name }
 // The features.
 var (
 	// RDS is the rds module: sockets and the loop transport.
-	RDS = Feature{"rds", module("rds"), "rds-lab exec --"}
+	RDS = Feature{name: "rds", probe: module("rds")}
 	// TCP is the transport of the rds_tcp module.
-	TCP = Feature{"tcp", module("rds_tcp"), "rds-lab exec --"}
+	TCP = Feature{name: "tcp", probe: module("rds_tcp")}
 	// IPv6 is IPv6, as RDS takes it.
-	IPv6 = Feature{"ipv6", exists("/proc/net/if_inet6"), "rds-lab exec --"}
+	IPv6 = Feature{name: "ipv6", probe: exists("/proc/net/if_inet6")}
 	// Netem is the queueing discipline behind [Machine.Netem].
-	Netem = Feature{"netem", module("sch_netem"), "rds-lab exec --"}
+	Netem = Feature{name: "netem", probe: module("sch_netem")}
 	// Root is the right to do everything.
-	Root = Feature{"root", root, "rds-lab exec --"}
+	Root = Feature{name: "root", probe: root}
 	// SMP is a second processor: threads of the kernel really run side by
 	// side.
-	SMP = Feature{"smp", processors(2), "rds-lab exec --profile qemu --smp 2 --"}
+	SMP = Feature{name: "smp", probe: processors(2), options: "--profile qemu --smp 2"}
 )
 
 // Hosts are at least n hosts: see [Host].
@@ -60,7 +60,7 @@ func Hosts(n int) Feature {
 			}
 		}
 		return nil
-	}, fmt.Sprintf("rds-lab exec --hosts %d --", n)}
+	}, fmt.Sprintf("--hosts %d", n)}
 }
 
 // Lab tells the profile of the lab that the test runs in; it is empty outside.
@@ -68,9 +68,12 @@ func Lab() string { return os.Getenv(job.EnvLab) }
 
 // Need skips the test outside the lab. Inside, it fails the test if the lab
 // lacks a feature that it promises, and skips it if the lab is one
-// without the feature.
+// without the feature. No features at all are [RDS].
 func Need(t testing.TB, features ...Feature) {
 	t.Helper()
+	if len(features) == 0 {
+		features = []Feature{RDS}
+	}
 	if Lab() == "" {
 		tally.add(t, false)
 		t.Skipf("needs a kernel with %s: run it in the lab, go test -exec %q", join(features), remedy(features))
@@ -83,16 +86,13 @@ func Need(t testing.TB, features ...Feature) {
 			t.Fatalf("the lab promises %s and does not have it: %v", f, err)
 		default:
 			tally.add(t, false)
-			t.Skipf("this lab (%s) has no %s (%v): use go test -exec %q", Lab(), f, err, f.remedy)
+			t.Skipf("this lab (%s) has no %s (%v): use go test -exec %q", Lab(), f, err, remedy(features))
 		}
 	}
 	tally.add(t, true)
 }
 
 func join(features []Feature) string {
-	if len(features) == 0 {
-		return RDS.name
-	}
 	names := make([]string, len(features))
 	for i, f := range features {
 		names[i] = f.name
@@ -100,16 +100,15 @@ func join(features []Feature) string {
 	return strings.Join(names, ", ")
 }
 
-// remedy is the command that serves all the features: the one with the most
-// options.
+// remedy is the command that gives a lab with all the features.
 func remedy(features []Feature) string {
-	longest := RDS.remedy
+	words := []string{"rds-lab exec"}
 	for _, f := range features {
-		if len(f.remedy) > len(longest) {
-			longest = f.remedy
+		if f.options != "" && !slices.Contains(words, f.options) {
+			words = append(words, f.options)
 		}
 	}
-	return longest
+	return strings.Join(append(words, "--"), " ")
 }
 
 // promises tells whether the lab says that it has the feature.

@@ -14,7 +14,7 @@ type Delta struct {
 	Elapsed     time.Duration
 	Counters    []CounterDelta
 	Connections []ConnectionDelta
-	// Opened and Closed are sockets that only the later, or the earlier, snapshot has.
+	// Opened and Closed are bound sockets that only the later, or the earlier, snapshot has.
 	Opened, Closed []Socket
 }
 
@@ -228,12 +228,12 @@ func compareSockets(before, after []Socket) (opened, closed []Socket) {
 	is := make(map[uint64]bool, len(after))
 	for _, k := range after {
 		is[k.Inode] = true
-		if !was[k.Inode] {
+		if !was[k.Inode] && k.Bound.Port() != 0 {
 			opened = append(opened, k)
 		}
 	}
 	for _, k := range before {
-		if !is[k.Inode] {
+		if !is[k.Inode] && k.Bound.Port() != 0 {
 			closed = append(closed, k)
 		}
 	}

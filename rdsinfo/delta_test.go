@@ -20,6 +20,9 @@ type made struct {
 	sockets     []uint64 // inodes
 }
 
+// ownInode is that of a socket that is not bound, such as the one that takes the snapshot.
+const ownInode = 4
+
 var epoch = time.Unix(1000, 0)
 
 func (m made) snapshot() *Snapshot {
@@ -69,6 +72,10 @@ func (m made) snapshot() *Snapshot {
 	}
 	for _, inode := range m.sockets {
 		b := make([]byte, 52)
+		binary.BigEndian.PutUint16(b[36:], 5000)
+		if inode == ownInode {
+			binary.BigEndian.PutUint16(b[36:], 0)
+		}
 		le.PutUint64(b[44:], inode)
 		add(abi.RDS6_INFO_SOCKETS, len(b), b)
 	}
@@ -185,7 +192,7 @@ func TestCountersThatWentBackHaveNoRate(t *testing.T) {
 }
 
 func TestSocketsThatCameAndWentAreListed(t *testing.T) {
-	d := Compare(made{sockets: []uint64{1, 2}}.snapshot(), made{sockets: []uint64{2, 3}}.snapshot())
+	d := Compare(made{sockets: []uint64{1, 2}}.snapshot(), made{sockets: []uint64{2, 3, ownInode}}.snapshot())
 	if len(d.Opened) != 1 || d.Opened[0].Inode != 3 || len(d.Closed) != 1 || d.Closed[0].Inode != 1 {
 		t.Errorf("opened %v, closed %v; want 3 and 1", d.Opened, d.Closed)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -33,30 +32,21 @@ var tableLetters = []struct {
 }
 
 func app(stdout, stderr *os.File) *cli.App {
-	buffered := bufio.NewWriterSize(stdout, 64<<10)
-	out := cli.NewOutput(buffered)
-	o := &options{stdout: out, flush: func() error { return flush(buffered, out) }, stderr: stderr}
+	out := newOutput(stdout)
+	o := &options{stdout: out, stderr: stderr}
 	return &cli.App{
 		Name:        "rds-info",
 		Usage:       "Show what the kernel's Reliable Datagram Sockets (RDS) know.",
+		ArgsUsage:   "[COMMAND ...]",
 		Version:     cli.Version(),
 		Writer:      stdout,
 		ErrWriter:   stderr,
 		Description: "Without a table all are shown.",
 		Flags:       o.flags(),
 		Action:      o.run,
+		Commands:    []*cli.Command{checkCommand(out), snapshotCommand(), diffCommand(out)},
+		Metadata:    map[string]any{"check": int(info.VerdictUnknown)},
 	}
-}
-
-// flush writes what is buffered.
-func flush(b *bufio.Writer, out *cli.Output) error {
-	if err := out.Err(); err != nil {
-		return err
-	}
-	if err := b.Flush(); err != nil {
-		return &cli.WriteError{Err: err}
-	}
-	return nil
 }
 
 // options are those of the tables.
@@ -68,13 +58,11 @@ type options struct {
 	layout  layoutValue
 	json    bool
 	filter  filterValue
-	netns   string
 	everyNS bool
 	procs   bool
-	from    string
+	source
 
-	stdout *cli.Output
-	flush  func() error
+	stdout *output
 	stderr io.Writer
 }
 
@@ -84,18 +72,17 @@ func (o *options) flags() []cli.Flag {
 	for i, t := range tableLetters {
 		flags = append(flags, &cli.BoolFlag{Name: t.letter, Destination: &o.tables[i], Usage: t.usage})
 	}
-	return append(flags,
+	flags = append(flags,
 		&cli.BoolFlag{Name: "all-families", Aliases: []string{"a"}, Destination: &o.all, Usage: "IPv6 as well as IPv4, in wider columns"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Destination: &o.verbose, Usage: "more fields of InfiniBand connections"},
 		&cli.GenericFlag{Name: "fields", Aliases: []string{"o"}, Value: &o.fields, Usage: "of the fields that -v adds with --layout 2.3 only those in `LIST`, separated by commas"},
 		&cli.GenericFlag{Name: "layout", Value: &o.layout, Usage: "print columns as `RELEASE` of the C tools does, 2.0 or 2.3"},
 		&cli.BoolFlag{Name: "json", Destination: &o.json, Usage: "print JSON, one object a line, of both families"},
 		&cli.GenericFlag{Name: "filter", Value: &o.filter, Usage: "only rows with each of `KEY=VALUE,...`: local, peer, port, tos, transport, state; may be given again"},
-		&cli.StringFlag{Name: "netns", Destination: &o.netns, Usage: "of the network namespace `NAME`, or of that of a process by its number"},
 		&cli.BoolFlag{Name: "every-netns", Aliases: []string{"N"}, Destination: &o.everyNS, Usage: "of every network namespace, one after the other"},
 		&cli.BoolFlag{Name: "procs", Destination: &o.procs, Usage: "with -k, the processes that have a socket open, from /proc"},
-		&cli.StringFlag{Name: "from", Destination: &o.from, Usage: "of the bundle `FILE` instead of this host"},
 	)
+	return append(flags, o.source.flags()...)
 }
 
 // asked returns the tables to print, and whether they were asked for.
@@ -118,10 +105,8 @@ func (o *options) asked(l info.Layout) (tables []rdsinfo.Table, asked bool) {
 }
 
 // check refuses options that do not go together.
-func (o *options) check(operands []string) error {
+func (o *options) check() error {
 	switch {
-	case len(operands) > 0:
-		return &cli.UsageError{Reason: fmt.Sprintf("extra argument %q", operands[0])}
 	case o.from != "" && (o.netns != "" || o.everyNS || o.procs):
 		return &cli.UsageError{Option: "--from", Value: o.from, Reason: "a bundle has one namespace and no processes: leave out --netns, -N and --procs"}
 	case o.netns != "" && o.everyNS:
@@ -130,12 +115,12 @@ func (o *options) check(operands []string) error {
 	return nil
 }
 
-func (o *options) run(c *cli.Context) error {
-	if err := o.check(c.Args().Slice()); err != nil {
+func (o *options) run(*cli.Context) error {
+	if err := o.check(); err != nil {
 		return err
 	}
 	err := o.print()
-	if ferr := o.flush(); err == nil {
+	if ferr := o.stdout.flush(); err == nil {
 		err = ferr
 	}
 	return err
@@ -151,28 +136,8 @@ func (o *options) print() error {
 		return o.printSnapshot(b.Snapshot, "")
 	case o.everyNS:
 		return o.printEveryNamespace()
-	case o.netns != "":
-		f, err := netns.Open(o.netns)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		return o.readAndPrint(f, "")
 	}
-	return o.readAndPrint(nil, "")
-}
-
-func readBundle(name string) (*rdsinfo.Bundle, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := rdsinfo.ReadBundle(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return b, nil
+	return o.with(func(cfg *rdsinfo.Config) error { return o.readAndPrint(cfg, "") })
 }
 
 // printEveryNamespace prints the tables of each namespace below its heading, as C
@@ -202,19 +167,16 @@ func (o *options) printEveryNamespace() error {
 		if name == "" {
 			name = fmt.Sprint(ns.Inode)
 		}
-		if err := o.readAndPrint(ns.File, name); err != nil {
+		if err := o.readAndPrint(&rdsinfo.Config{NetNS: int(ns.File.Fd())}, name); err != nil {
 			return fmt.Errorf("network namespace %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// readAndPrint prints the tables of a namespace, nil for its own.
-func (o *options) readAndPrint(ns *os.File, name string) error {
-	cfg := &rdsinfo.Config{IPv4Only: !o.all && !o.json}
-	if ns != nil {
-		cfg.NetNS = int(ns.Fd())
-	}
+// readAndPrint prints the tables of a namespace.
+func (o *options) readAndPrint(cfg *rdsinfo.Config, name string) error {
+	cfg.IPv4Only = !o.all && !o.json
 	// The paths of connections are among the tables or not, depending on the
 	// kernel: asking for them costs nothing.
 	tables, _ := o.asked(info.Layout23)
@@ -256,7 +218,7 @@ func (o *options) printSnapshot(s *rdsinfo.Snapshot, netNS string) error {
 		}
 		// Its place among the others is lost in a pipe, but for a terminal it should be
 		// where the table would be.
-		if ferr := o.flush(); ferr != nil {
+		if ferr := o.stdout.flush(); ferr != nil {
 			return ferr
 		}
 		o.reportAbsent(layout, t, err)

@@ -73,6 +73,14 @@ func (v *filterValue) Set(text string) error {
 	return nil
 }
 
+// thresholdValue is the value of --warning and --critical.
+type thresholdValue struct{ *info.Threshold }
+
+func (v *thresholdValue) Set(text string) (err error) {
+	v.Threshold, err = info.ParseThreshold(text)
+	return err
+}
+
 func isNoTable(err error) bool { return errors.Is(err, rdsinfo.ErrNoTable) }
 
 // explainSocket says what keeps a socket from being made, in the words of the C

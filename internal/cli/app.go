@@ -31,7 +31,8 @@ type (
 // app.Writer, --version the version; both end with status 0 whatever else is
 // on the command line, as long as it can be parsed. Every error becomes one
 // message on app.ErrWriter, and with a --json flag given also one JSON object on app.Writer:
-// a usage error has status 2, an [ExitError] its own, any other error 2.
+// a usage error has status 2, an [ExitError] its own, any other error 2; for
+// a command in app.Metadata, whose value is an int, that number stands for the 2.
 func Run(ctx context.Context, app *App, operands Operands, args []string) int {
 	if app.Writer == nil {
 		app.Writer = os.Stdout
@@ -117,6 +118,11 @@ func report(app *App, line *commandLine, err error) int {
 		return OK
 	}
 	status := CannotTry
+	if line.command != nil {
+		if s, ok := app.Metadata[line.command.Name].(int); ok {
+			status = s
+		}
+	}
 	var exit *ExitError
 	if errors.As(err, &exit) {
 		status = exit.Status

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"github.com/rdskit/rdskit/internal/cli"
+	"github.com/rdskit/rdskit/internal/info"
+)
+
+func diffCommand(out *output) *cli.Command {
+	var json bool
+	return &cli.Command{
+		Name:      "diff",
+		Usage:     "show what became of RDS from one bundle to another",
+		ArgsUsage: "FILE FILE",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "json", Destination: &json, Usage: "print JSON, one object a line"},
+		},
+		Action: func(c *cli.Context) error {
+			if c.Args().Len() != 2 {
+				return &cli.UsageError{Reason: "want two FILEs, the earlier first"}
+			}
+			earlier, err := readBundle(c.Args().Get(0))
+			if err != nil {
+				return err
+			}
+			later, err := readBundle(c.Args().Get(1))
+			if err != nil {
+				return err
+			}
+			d := info.CompareBundles(earlier, later)
+			if json {
+				lines := cli.NewJSONLines(out)
+				for _, record := range d.Records() {
+					if err := lines.Write(record); err != nil {
+						return err
+					}
+				}
+			} else if err := d.Print(out); err != nil {
+				return err
+			}
+			return out.flush()
+		},
+	}
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/rdskit/rdskit/internal/cli"
+	"github.com/rdskit/rdskit/internal/netns"
+	"github.com/rdskit/rdskit/rdsinfo"
+)
+
+// A source is where snapshots come from.
+type source struct {
+	netns, from string
+}
+
+func (s *source) flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "netns", Destination: &s.netns, Usage: "of the network namespace `NAME`, or of that of a process by its number"},
+		&cli.StringFlag{Name: "from", Destination: &s.from, Usage: "of the bundle `FILE` instead of this host"},
+	}
+}
+
+// with calls f with what to read, unless it is a bundle.
+func (s *source) with(f func(*rdsinfo.Config) error) error {
+	cfg := &rdsinfo.Config{}
+	if s.netns != "" {
+		ns, err := netns.Open(s.netns)
+		if err != nil {
+			return err
+		}
+		defer ns.Close()
+		cfg.NetNS = int(ns.Fd())
+	}
+	return f(cfg)
+}
+
+// snapshot takes tables, or has those of the bundle.
+func (s *source) snapshot(tables ...rdsinfo.Table) (snapshot *rdsinfo.Snapshot, err error) {
+	if s.from != "" {
+		b, err := readBundle(s.from)
+		if err != nil {
+			return nil, err
+		}
+		return b.Snapshot, nil
+	}
+	err = s.with(func(cfg *rdsinfo.Config) error {
+		snapshot, err = rdsinfo.Read(cfg, tables...)
+		return explainSocket(err)
+	})
+	return snapshot, err
+}
+
+func readBundle(name string) (*rdsinfo.Bundle, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := rdsinfo.ReadBundle(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return b, nil
+}
+
+func noOperands(c *cli.Context) error {
+	if c.Args().Present() {
+		return &cli.UsageError{Reason: fmt.Sprintf("extra argument %q", c.Args().First())}
+	}
+	return nil
+}

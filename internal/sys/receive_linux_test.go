@@ -295,10 +295,13 @@ func TestCloseDropsWhatThePeerDidNotAcknowledge(t *testing.T) {
 		linger := unix.Linger{Onoff: 1, Linger: 5}
 		want(t, unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &linger), 0)
 	})
+	a.set(unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 8<<20)
+	b.set(unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 8<<20)
 	h2.Cut()
-	const count = 10
+	// TCP keeps what it has taken, which is less than this.
+	const count = 100
 	for range count {
-		a.mustSend(make([]byte, 9000), b.name())
+		a.mustSend(make([]byte, 60000), b.name())
 	}
 	start := time.Now()
 	a.Close()
@@ -319,8 +322,8 @@ func TestCloseDropsWhatThePeerDidNotAcknowledge(t *testing.T) {
 			earlier++
 		}
 	}
-	if earlier == count {
-		t.Error("all that was queued arrived after close")
+	if earlier > count/2 {
+		t.Errorf("%d of %d messages arrived after close", earlier, count)
 	}
 }
 

@@ -42,7 +42,7 @@ func (r Rule) String() string { return fmt.Sprintf("%q in %s, line %d", r.Text, 
 
 // Blacklisted reports whether the rule only stops loading by alias: modprobe
 // with the name of the module still loads it.
-func (r Rule) Blacklisted() bool { return strings.HasPrefix(r.Text, "blacklist") }
+func (r Rule) Blacklisted() bool { return !strings.HasPrefix(r.Text, "install") }
 
 // Blocked returns the rule that keeps the module away, or one of its aliases. A
 // rule that stops all loading goes before one that stops loading by alias.
@@ -58,7 +58,7 @@ func (s System) Blocked(name string, aliases ...string) (Rule, bool) {
 	if len(found) == 0 {
 		return Rule{}, false
 	}
-	if i := slices.IndexFunc(found, func(r Rule) bool { return strings.HasPrefix(r.Text, "install") }); i >= 0 {
+	if i := slices.IndexFunc(found, func(r Rule) bool { return !r.Blacklisted() }); i >= 0 {
 		return found[i], true
 	}
 	return found[0], true

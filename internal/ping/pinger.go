@@ -254,10 +254,11 @@ func (p *pinger) schedule(now time.Duration) {
 	p.due = next
 }
 
-// reportWaiting emits an event for each ping that an interval has not seen answered.
+// reportWaiting emits an event, once, for each ping that has no answer although another
+// is sent; in a flood, although it waits for an interval.
 func (p *pinger) reportWaiting(now time.Duration) {
 	for _, s := range p.bySeq(waiting) {
-		if !s.shown && now >= s.sent+p.cfg.Interval {
+		if !s.shown && (!p.cfg.Flood || now >= s.sent+p.cfg.Interval) {
 			s.shown = true
 			p.emit(Event{Kind: Waiting, Target: p.target, Seq: s.seq, Wait: now - s.sent})
 		}

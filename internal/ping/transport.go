@@ -54,18 +54,20 @@ func (f *Finder) checkModule() error {
 	if f.Load || f.Modules.Loaded("rds") {
 		return nil
 	}
-	return f.moduleMissing(" or let --load do it where the kernel can")
+	return f.moduleMissing("; or let --load do it where the kernel can")
 }
 
-func (f *Finder) moduleMissing(orElse string) error {
+// moduleMissing says why the rds module is not there. hint is a further way to get it.
+func (f *Finder) moduleMissing(hint string) error {
+	const modprobe = "modprobe rds_tcp or rds_rdma, which bring it along"
 	err := rdssock.ErrModuleMissing
 	switch rule, blocked := f.Modules.Blocked("rds", netPF); {
 	case !blocked:
-		err = fmt.Errorf("%w (modprobe rds_tcp or rds_rdma, which brings it along,%s)", err, orElse)
+		err = fmt.Errorf("%w (%s%s)", err, modprobe, hint)
 	case rule.Blacklisted():
-		err = fmt.Errorf("%w, and %v keeps the kernel from loading it by itself (modprobe rds_tcp or rds_rdma does)", err, rule)
+		err = fmt.Errorf("%w, and %v stops the kernel from loading it by itself (%s all the same)", err, rule, modprobe)
 	default:
-		err = fmt.Errorf("%w, and %v keeps it from being loaded: remove that line, then modprobe rds_tcp or rds_rdma", err, rule)
+		err = fmt.Errorf("%w, and %v stops it from being loaded: remove that line, then %s", err, rule, modprobe)
 	}
 	return &TargetError{"unable to create RDS socket", syscall.EAFNOSUPPORT, err}
 }
@@ -111,7 +113,7 @@ func hasRDMA() bool {
 func (f *Finder) explainOpen(t *Target, err error) error {
 	switch {
 	case errors.Is(err, rdssock.ErrModuleMissing):
-		return f.moduleMissing(" since this kernel does not load it by itself)")
+		return f.moduleMissing("; this kernel does not load it by itself")
 	case errors.Is(err, rdssock.ErrNoTransport):
 		return &TargetError{"bind() failed", syscall.EADDRNOTAVAIL, f.noTransport(t)}
 	}
@@ -133,7 +135,7 @@ func (f *Finder) noTransport(t *Target) error {
 		hint += ", or rds_rdma for InfiniBand and RoCE"
 	}
 	if rule, blocked := f.Modules.Blocked(module); blocked && !rule.Blacklisted() {
-		hint = fmt.Sprintf("%v keeps it from being loaded: remove that line, then %s", rule, hint)
+		hint = fmt.Sprintf("%v stops it from being loaded: remove that line, then %s", rule, hint)
 	}
 	return fmt.Errorf("%w %v: %s %s (%s)", rdssock.ErrNoTransport, t.Source, module, why, hint)
 }

@@ -34,6 +34,16 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 				_, _, _, _, err := b.ReadMsgAddrPort(buf, oob)
 				return err
 			}},
+			{"Try", func() error {
+				if _, err := a.TryWriteToAddrPort(buf, dst); err != nil {
+					return err
+				}
+				for {
+					if _, _, ok, err := b.TryReadFromAddrPort(buf); ok || err != nil {
+						return err
+					}
+				}
+			}},
 			{"Batch", func() error {
 				if _, err := a.WriteBatch(out); err != nil {
 					return err

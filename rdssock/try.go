@@ -44,8 +44,11 @@ func (c *Conn) TryReadFromAddrPort(b []byte) (n int, src netip.AddrPort, ok bool
 		return 0, netip.AddrPort{}, false, nil
 	}
 	n, _, flags, src, err := r.result(nil)
-	if err == nil && flags&MsgTrunc != 0 {
+	if err != nil {
+		return 0, netip.AddrPort{}, false, err
+	}
+	if flags&MsgTrunc != 0 {
 		err = c.opError(opRead, src, errTruncated(len(b)))
 	}
-	return n, src, err == nil, err
+	return n, src, true, err
 }

@@ -95,20 +95,24 @@ func (s *rdsSocket) Send() error {
 	return err
 }
 
-// What does not come from port 0 is no answer: anybody can send to the port.
+// What does not come from port 0 is no answer, whatever is in it: anybody can
+// send to the port.
 
 func (s *rdsSocket) TryReceive() (netip.Addr, bool, error) {
 	for {
 		_, src, ok, err := s.conn.TryReadFromAddrPort(nil)
-		if !ok || src.Port() == 0 {
-			return src.Addr(), ok, err
+		switch {
+		case !ok:
+			return netip.Addr{}, false, err
+		case src.Port() == 0:
+			return src.Addr(), true, nil
 		}
 	}
 }
 
 func (s *rdsSocket) Receive() (netip.Addr, error) {
 	for {
-		_, src, err := s.conn.ReadFromAddrPort(nil)
+		_, _, _, src, err := s.conn.ReadMsgAddrPort(nil, nil)
 		if err != nil || src.Port() == 0 {
 			return src.Addr(), err
 		}

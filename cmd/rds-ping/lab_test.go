@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"os"
 	"regexp"
 	"slices"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/rdskit/rdskit/internal/cli"
 	"github.com/rdskit/rdskit/internal/labtest"
+	"github.com/rdskit/rdskit/rdsinfo"
+	"github.com/rdskit/rdskit/rdssock"
 )
 
 // dead is an address of the hosts' network that no host has.
@@ -178,7 +181,7 @@ func TestDelayShowsInTheRoundTrip(t *testing.T) {
 	for _, o := range r.objects(t) {
 		if o.Type == "reply" {
 			n++
-			if *o.RTT < int(150*time.Millisecond) {
+			if *o.RTT < int64(150*time.Millisecond) {
 				t.Errorf("ping %d took %d ns", *o.Seq, *o.RTT)
 			}
 		}
@@ -409,13 +412,116 @@ func TestSummaryOnStdoutIfAsked(t *testing.T) {
 	}
 }
 
+// Anybody can send messages to the ports that answers come to.
+func TestStrayMessagesAreNoAnswers(t *testing.T) {
+	needHosts(t, 2)
+	p, lines := startPiped(t, "--json", "-i", "0.05", "-c", "40", "10.9.0.2")
+	h1, h2 := hostNetNS(t, labtest.Host(t, 1)), hostNetNS(t, labtest.Host(t, 2))
+	stranger, err := rdssock.Listen(netip.MustParseAddrPort("10.9.0.2:0"), &rdssock.Config{NetNS: h2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	sent := 0
+	for range 10 {
+		snapshot, err := rdsinfo.Read(&rdsinfo.Config{NetNS: h1}, rdsinfo.Sockets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sockets, err := snapshot.Sockets()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range sockets {
+			if s.Bound.Addr() != netip.MustParseAddr("10.9.0.1") {
+				continue
+			}
+			for _, message := range []string{"", "no answer"} {
+				if _, err := stranger.TryWriteToAddrPort([]byte(message), s.Bound); err != nil {
+					t.Fatal(err)
+				}
+				sent++
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	last := ""
+	for last = range lines {
+	}
+	r := finish(t, p)
+	s := decode(t, last)
+	if sent == 0 || r.status != cli.OK || s.Sent != 40 || s.Received != 40 || s.Duplicates != 0 || s.Errors != 0 {
+		t.Errorf("%d stray messages; status %d, summary %+v", sent, r.status, s)
+	}
+}
+
+// hostNetNS opens a host's network namespace for the time of the test.
+func hostNetNS(t *testing.T, m *labtest.Machine) int {
+	t.Helper()
+	f, err := os.Open(m.NetNS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return int(f.Fd())
+}
+
+func TestSettingTheClockChangesNothing(t *testing.T) {
+	needHosts(t, 2)
+	p, lines := startPiped(t, "--json", "-i", "0.1", "-c", "15", "10.9.0.2")
+	setClock(t, -time.Hour)
+	defer setClock(t, time.Hour)
+	last := ""
+	for line := range lines {
+		if o := decode(t, line); o.RTT != nil && (*o.RTT < 0 || *o.RTT > int64(5*time.Second)) {
+			t.Errorf("ping %d took %d ns", *o.Seq, *o.RTT)
+		}
+		last = line
+	}
+	r := finish(t, p)
+	s := decode(t, last)
+	if r.status != cli.OK || s.Received != 15 || time.Duration(s.Elapsed) < 1400*time.Millisecond || time.Duration(s.Elapsed) > 5*time.Second {
+		t.Errorf("status %d, summary %+v", r.status, s)
+	}
+}
+
+// setClock moves the lab's clock.
+func setClock(t *testing.T, by time.Duration) {
+	t.Helper()
+	now := syscall.NsecToTimeval(time.Now().Add(by).UnixNano())
+	if err := syscall.Settimeofday(&now); err != nil {
+		t.Fatalf("settimeofday: %v", err)
+	}
+}
+
+// Answers are made where pings are received: with pings both ways neither may wait for the other.
+func TestManyPingsBothWaysEnd(t *testing.T) {
+	needHosts(t, 2)
+	processes, count := 4, "500"
+	if testing.Short() {
+		processes, count = 2, "30"
+	}
+	var running []*process
+	for range processes {
+		for from, to := range map[int]string{1: "10.9.0.2", 2: "10.9.0.1"} {
+			running = append(running, start(t, from, command(t, "-i", "1ms", "-c", count, "-W", "10", "-q", "--summary", to)))
+		}
+	}
+	for _, p := range running {
+		if r := finish(t, p); r.status != cli.OK || !strings.Contains(r.stdout, " 0% lost") {
+			t.Errorf("%q: status %d, stdout %q, stderr %q", p.Args[1:], r.status, r.stdout, r.stderr)
+		}
+	}
+}
+
 // An object is what the tests look at in one of JSON.
 type object struct {
 	Type                                                        string
 	Time                                                        time.Time
 	Seq                                                         *int
-	RTT                                                         *int `json:"rtt_ns"`
+	RTT                                                         *int64 `json:"rtt_ns"`
 	Sent, Received, Lost, Late, Outstanding, Duplicates, Errors int
+	Elapsed                                                     int64 `json:"elapsed_ns"`
 }
 
 func decode(t *testing.T, line string) (o object) {

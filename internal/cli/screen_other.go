@@ -1,0 +1,23 @@
+//go:build !unix
+
+package cli
+
+import (
+	"context"
+	"os"
+)
+
+// A Screen needs a Unix terminal.
+type Screen struct{}
+
+// OpenScreen returns a Screen that shows nothing.
+func OpenScreen(context.Context, *os.File) *Screen { return &Screen{} }
+
+// Size returns the size of a screen of old.
+func (*Screen) Size() (width, height int) { return 80, 24 }
+
+// Show does nothing.
+func (*Screen) Show([]string) error { return nil }
+
+// Close does nothing.
+func (*Screen) Close() {}

@@ -208,7 +208,7 @@ func (c *Conn) explainTOS(err error, tos uint8) error {
 func explainRecv(errno syscall.Errno) error {
 	err := os.NewSyscallError("recvmsg", errno)
 	if errno == syscall.EFAULT {
-		return &callError{err: err, hint: "the buffer is not writable memory, and the message is lost"}
+		return &callError{err: err, hint: "the buffer is not writable memory; the message is still there to be read"}
 	}
 	return err
 }

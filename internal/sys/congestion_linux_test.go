@@ -224,6 +224,36 @@ func TestWithoutMonitorReadableMayMeanNothing(t *testing.T) {
 	}
 }
 
+// A poll(2) that begins after a send was refused waits for any congestion
+// update; one that begins before does not.
+func TestWithoutMonitorOnlyAPollAfterTheRefusalIsWoken(t *testing.T) {
+	needHosts(t, 2)
+	for name, refused := range map[string]bool{"after": true, "before": false} {
+		t.Run(name, func(t *testing.T) {
+			a, b, _ := congestedPair(t, 0)
+			// What has come so far is not news.
+			for a.poll(unix.POLLIN, 50*time.Millisecond) != 0 {
+			}
+			if refused {
+				_, errno := a.send(nil, nil, b.name(), 0)
+				want(t, errno, unix.ENOBUFS)
+			}
+			var took time.Duration
+			done := onThread(func() {
+				start := time.Now()
+				a.poll(unix.POLLIN, time.Second)
+				took = time.Since(start)
+			})
+			time.Sleep(100 * time.Millisecond)
+			b.drain()
+			<-done
+			if woken := took < 900*time.Millisecond; woken != refused {
+				t.Errorf("poll took %v", took)
+			}
+		})
+	}
+}
+
 func TestLoopbackHasNoCongestion(t *testing.T) {
 	labtest.Need(t, labtest.RDS)
 	s := loopback(t)

@@ -1,6 +1,7 @@
 package sys_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
@@ -57,13 +58,14 @@ func TestConnectionsStayWhenTheirSocketsAreClosed(t *testing.T) {
 	t.Error("no connection")
 }
 
+// The host with the lower address has made them, to the port of the other.
 func TestEightTCPConnectionsJoinTwoAddresses(t *testing.T) {
 	needHosts(t, 2)
 	a, _ := pair(t)
 	eventually(t, "eight", func() bool {
 		n := 0
 		for _, r := range a.table(abi.RDS_INFO_TCP_SOCKETS) {
-			if [4]byte(r) == ipv4[1] && [4]byte(r[6:]) == ipv4[2] {
+			if [4]byte(r) == ipv4[1] && [4]byte(r[6:]) == ipv4[2] && binary.BigEndian.Uint16(r[10:]) == abi.RDS_TCP_PORT {
 				n++
 			}
 		}

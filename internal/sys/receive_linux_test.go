@@ -43,7 +43,7 @@ func TestReceiveTimeoutIsETIMEDOUT(t *testing.T) {
 	s.blocking(30 * time.Millisecond)
 	start := time.Now()
 	got := s.recv(8, 0, 0)
-	if took := time.Since(start); got.errno != unix.ETIMEDOUT || took < 25*time.Millisecond {
+	if took := time.Since(start); got.errno != unix.ETIMEDOUT || took < 10*time.Millisecond {
 		t.Errorf("after %v: %+v", took, got)
 	}
 }
@@ -209,7 +209,7 @@ func TestLatencyIsOfThePointsAskedFor(t *testing.T) {
 	}
 	// Nanoseconds from the queue of the socket to recvmsg.
 	at := len(got[0].data) - abi.SizeofRxTraces
-	if ns := (abi.Layout{}).Uint64(got[0].data[at:]); time.Duration(ns) < 15*time.Millisecond || time.Duration(ns) > 10*time.Second {
+	if ns := (abi.Layout{}).Uint64(got[0].data[at:]); time.Duration(ns) < 10*time.Millisecond || time.Duration(ns) > 10*time.Second {
 		t.Errorf("%v in the queue", time.Duration(ns))
 	}
 }
@@ -347,7 +347,7 @@ func TestCancelLooksAtTheLengthForTheFamily(t *testing.T) {
 		{"an IPv4 address with the length of a sockaddr_storage", storage, 0, 2},
 		{"an IPv4 address", v4, 0, 1},
 		{"the same again", v4, 0, 1},
-		{"its other port", sockaddr(other, 0), 0, 0},
+		{"its other port, with the length of no address", append(sockaddr(other, 0), 0, 0, 0, 0), 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			want(t, s.Setsockopt(abi.SOL_RDS, abi.RDS_CANCEL_SENT_TO, tt.value), tt.errno)

@@ -35,6 +35,8 @@ func TestZerocopyTakesTheOptionTheFlagTheCookieAndData(t *testing.T) {
 		errno  syscall.Errno
 	}{
 		{"all four", 1, unix.MSG_ZEROCOPY, cookie(1), 100, 0},
+		{"a longer cookie", 1, unix.MSG_ZEROCOPY, control(abi.RDS_CMSG_ZCOPY_COOKIE, make([]byte, 8)), 100, 0},
+		{"a shorter cookie", 1, unix.MSG_ZEROCOPY, control(abi.RDS_CMSG_ZCOPY_COOKIE, make([]byte, 3)), 100, unix.EINVAL},
 		{"no option", 0, unix.MSG_ZEROCOPY, cookie(1), 100, unix.EINVAL},
 		{"no flag", 1, 0, cookie(1), 100, unix.EINVAL},
 		{"no cookie", 1, unix.MSG_ZEROCOPY, nil, 100, unix.EINVAL},

@@ -94,7 +94,7 @@ func explainSocket(err error) error {
 	if errno == syscall.EAFNOSUPPORT {
 		hint = ": the kernel has no RDS; load its module with modprobe rds"
 	}
-	return &cli.ExitError{Status: cli.CannotTry, Err: fmt.Errorf("Unable to create socket: %s%s", cText(errno), hint)}
+	return &cli.ExitError{Status: cli.CannotTry, Err: errors.New("Unable to create socket: " + cText(errno) + hint)}
 }
 
 // cText is the text of an errno in C, which begins with a capital letter.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/rdskit/rdskit/cmsg"
 	"github.com/rdskit/rdskit/internal/cli"
 	"github.com/rdskit/rdskit/internal/info"
 	"github.com/rdskit/rdskit/rdsinfo"
@@ -36,13 +35,12 @@ func (v *layoutValue) String() string {
 	return v.layout.String()
 }
 
-// of is the layout for a snapshot: the one asked for, or that of the C tools
-// made for its kernel.
+// of is the layout for a snapshot: the one asked for, or that of its kernel.
 func (v *layoutValue) of(s *rdsinfo.Snapshot) info.Layout {
-	if !v.set && s.Dialect == cmsg.UEK {
-		return info.Layout23
+	if v.set {
+		return v.layout
 	}
-	return v.layout
+	return info.LayoutOf(s)
 }
 
 // fieldList is the value of -o.

@@ -1,6 +1,11 @@
 package info
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/rdskit/rdskit/cmsg"
+	"github.com/rdskit/rdskit/rdsinfo"
+)
 
 // A Layout is the C release whose text a printer prints.
 type Layout int
@@ -21,4 +26,13 @@ func (l Layout) String() string {
 		return "2.3"
 	}
 	return fmt.Sprintf("Layout(%d)", int(l))
+}
+
+// LayoutOf returns the layout of the C tools that were made for the kernel of a
+// snapshot.
+func LayoutOf(s *rdsinfo.Snapshot) Layout {
+	if s.Dialect == cmsg.UEK {
+		return Layout23
+	}
+	return Layout20
 }

@@ -279,3 +279,93 @@ func TestFileThatIsNoRDSSocketIsRefused(t *testing.T) {
 		t.Errorf("%s: %v", os.DevNull, err)
 	}
 }
+
+func TestInfoReadsATableThatIsLongerThanItsRoom(t *testing.T) {
+	labtest.Need(t, labtest.RDS)
+	s := socket(t, 0)
+	all, size, err := s.Info(abi.RDS_INFO_COUNTERS, nil)
+	if err != nil || size != 40 || len(all) == 0 {
+		t.Fatalf("%d bytes, %d each: %v", len(all), size, err)
+	}
+	room := make([]byte, 1<<16)
+	for _, n := range []int{1, size, len(all) - 1, len(all), len(room)} {
+		got, each, err := s.Info(abi.RDS_INFO_COUNTERS, room[:n])
+		if err != nil || each != size || len(got) != len(all) {
+			t.Errorf("with room for %d: %d bytes, %d each: %v", n, len(got), each, err)
+		}
+		if own := n >= len(all); own != (&got[0] == &room[0]) {
+			t.Errorf("with room for %d: in it %t", n, !own)
+		}
+	}
+	if _, _, err := s.Info(10002, room); !errors.Is(err, unix.ENOPROTOOPT) {
+		t.Errorf("a table that is not there: %v", err)
+	}
+}
+
+func TestDialectIsFoundByReading(t *testing.T) {
+	labtest.Need(t, labtest.RDS)
+	for name, s := range map[string]rds{"fresh": socket(t, 0), "bound": loopback(t)} {
+		before := s.transport()
+		if got := s.Dialect(); got != abi.Mainline {
+			t.Errorf("%s: dialect %v", name, got)
+		}
+		if got := s.transport(); got != before {
+			t.Errorf("%s: transport %v, and before %v", name, got, before)
+		}
+	}
+}
+
+func TestDeadlinesAndCloseEndWaiting(t *testing.T) {
+	labtest.Need(t, labtest.RDS)
+	again := func(uintptr) bool { return false }
+	s := loopback(t)
+	for name, call := range map[string]func() error{
+		"read": func() error {
+			if err := s.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+				return err
+			}
+			return s.Raw().Read(again)
+		},
+		"write": func() error {
+			if err := s.SetWriteDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+				return err
+			}
+			return s.Raw().Write(again)
+		},
+	} {
+		if err := call(); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := s.SetReadDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	waiting := make(chan error, 1)
+	go func() { waiting <- s.Raw().Read(again) }()
+	time.Sleep(10 * time.Millisecond)
+	s.Close()
+	if err := <-waiting; err == nil {
+		t.Error("close left a reader waiting")
+	}
+	for name, err := range map[string]error{
+		"bind":        s.Bind(addrPort("127.0.0.1:0"), 0),
+		"getsockname": second(s.LocalName()),
+		"duplicate":   second(s.Dup()),
+		"file":        second(s.File()),
+		"option":      s.SetsockoptInt(abi.SOL_RDS, abi.RDS_RECVERR, 1),
+	} {
+		if err == nil {
+			t.Errorf("%s succeeds on a closed socket", name)
+		}
+	}
+}
+
+func TestTimestampOptionCarries64BitSeconds(t *testing.T) {
+	labtest.Need(t, labtest.RDS)
+	s := loopback(t)
+	s.set(unix.SOL_SOCKET, sys.TimestampOption(), 1)
+	s.mustSend(nil, s.name())
+	if got := messages(t, s.recv(0, 64, 0).control); len(got) != 1 || len(got[0].data) != 16 {
+		t.Errorf("control messages %+v", got)
+	}
+}

@@ -3,6 +3,7 @@ package sys_test
 import (
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -305,15 +306,11 @@ func (s rds) counter(name string) uint64 {
 // table is the records of an RDS_INFO table.
 func (s rds) table(opt int) (records [][]byte) {
 	s.t.Helper()
-	b := make([]byte, 1<<20)
-	size, n, err := s.Getsockopt(abi.SOL_RDS, opt, b)
+	b, size, err := s.Info(opt, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for i := 0; i < n; i += size {
-		records = append(records, b[i:i+size])
-	}
-	return records
+	return slices.Collect(slices.Chunk(b, size))
 }
 
 func TestFullSendBufferIsATimeoutForABlockingSend(t *testing.T) {

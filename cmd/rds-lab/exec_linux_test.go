@@ -67,15 +67,19 @@ func TestGoTestPrintsTheSameInsideAsOutside(t *testing.T) {
 	needProfile(t, kernel.UML)
 	for _, test := range []struct {
 		name string
+		long bool
 		env  []string
 		args []string
 	}{
-		{"a package that passes, verbose", nil, []string{"-v"}},
-		{"a test that fails, as JSON", []string{"SAMPLE_FAIL=1"}, []string{"-json"}},
-		{"a choice of tests with their coverage", nil, []string{"-run", "Positive|Example", "-cover"}},
-		{"a test that hangs until its timeout", []string{"SAMPLE_HANG=1"}, []string{"-timeout", "500ms", "-run", "Hangs"}},
+		{"a package that passes, verbose", true, nil, []string{"-v"}},
+		{"a test that fails, as JSON", false, []string{"SAMPLE_FAIL=1"}, []string{"-json"}},
+		{"a choice of tests with their coverage", false, nil, []string{"-run", "Positive|Example", "-cover"}},
+		{"a test that hangs until its timeout", true, []string{"SAMPLE_HANG=1"}, []string{"-timeout", "500ms", "-run", "Hangs"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			if test.long {
+				long(t)
+			}
 			t.Parallel()
 			outside, want := goTest(t, test.env, test.args...)
 			inside, status := goTest(t, test.env, append(test.args, execFlag())...)
@@ -154,6 +158,9 @@ func TestASignalActsAsOutside(t *testing.T) {
 	binary := buildSample(t)
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
+			if sig != syscall.SIGQUIT {
+				long(t)
+			}
 			t.Parallel()
 			want, _ := signalled(t, sig, binary, "-test.run=Hangs")
 			status, stderr := signalled(t, sig, program, "exec", "--", binary, "-test.run=Hangs")
@@ -193,9 +200,7 @@ func signalled(t *testing.T, sig os.Signal, name string, args ...string) (status
 }
 
 func TestFuzzingKeepsWhatItFinds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("fuzzing takes its time")
-	}
+	long(t)
 	needProfile(t, kernel.UML)
 	out, status := goTest(t, nil, "-run", "^$", "-fuzz", "Sign", "-fuzztime", "50x", execFlag())
 	if status != 0 {

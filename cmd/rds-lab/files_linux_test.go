@@ -150,9 +150,7 @@ func TestADirectoryMayBeAnotherUsersAndReadOnly(t *testing.T) {
 
 func TestTheRootAsWorkingDirectoryIsNotWritten(t *testing.T) {
 	needProfile(t, kernel.UML)
-	if testing.Short() {
-		t.Skip("a machine more, for little more")
-	}
+	long(t)
 	r := &run{t: t, dir: "/", args: []string{"run", "--", "sh", "-c", "pwd; echo scratch > rds-lab.test-scratch"}}
 	r.do().want(0, "/\n")
 	wantNoFile(t, "/rds-lab.test-scratch")

@@ -59,6 +59,15 @@ func needProfile(t *testing.T, p kernel.Profile) {
 	}
 }
 
+// long skips a test in quick runs. Each machine takes a second or two of a
+// processor to boot: a quick run boots one of each kind.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("left to the long runs")
+	}
+}
+
 // A run is one rds-lab and how it ended.
 type run struct {
 	t      *testing.T

@@ -126,22 +126,23 @@ func TestAKilledLauncherLeavesNothingBehind(t *testing.T) {
 	const waits = "echo runs; sleep 1000"
 	for _, test := range []struct {
 		name    string
+		long    bool
 		profile kernel.Profile
 		script  string
 		signal  syscall.Signal
 		status  int
 		within  time.Duration
 	}{
-		{"SIGINT", kernel.UML, waits, syscall.SIGINT, 128 + 2, 0},
-		{"SIGTERM", kernel.UML, waits, syscall.SIGTERM, 128 + 15, 0},
-		{"SIGHUP", kernel.UML, waits, syscall.SIGHUP, 128 + 1, 0},
-		{"SIGKILL", kernel.UML, waits, syscall.SIGKILL, 128 + 9, 30 * time.Second},
-		{"SIGKILL while the machine is busy", kernel.UML, "echo runs; while :; do /bin/true; done", syscall.SIGKILL, 128 + 9, 30 * time.Second},
-		{"SIGKILL of QEMU's", kernel.QEMU, waits, syscall.SIGKILL, 128 + 9, 30 * time.Second},
+		{"SIGINT", true, kernel.UML, waits, syscall.SIGINT, 128 + 2, 0},
+		{"SIGTERM", false, kernel.UML, waits, syscall.SIGTERM, 128 + 15, 0},
+		{"SIGHUP", true, kernel.UML, waits, syscall.SIGHUP, 128 + 1, 0},
+		{"SIGKILL", false, kernel.UML, waits, syscall.SIGKILL, 128 + 9, 30 * time.Second},
+		{"SIGKILL while the machine is busy", true, kernel.UML, "echo runs; while :; do /bin/true; done", syscall.SIGKILL, 128 + 9, 30 * time.Second},
+		{"SIGKILL of QEMU's", true, kernel.QEMU, waits, syscall.SIGKILL, 128 + 9, 30 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if test.profile == kernel.QEMU && testing.Short() {
-				t.Skip("QEMU takes its time")
+			if test.long {
+				long(t)
 			}
 			t.Parallel()
 			l := launch(t, test.profile, test.script)

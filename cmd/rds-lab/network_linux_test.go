@@ -5,10 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rdskit/rdskit/internal/lab/kernel"
 )
@@ -64,6 +62,7 @@ done
 }
 
 func TestTheInitialNamespaceIsBesideTheHosts(t *testing.T) {
+	long(t)
 	needPrograms(t, "ip", "ping")
 	script(t, `
 ls /sys/class/net | tr '\n' ' '; echo
@@ -73,6 +72,7 @@ ping -qc1 -W5 127.0.0.2 > /dev/null && echo reached 127.0.0.2
 }
 
 func TestALabMayHaveOneHostOrNone(t *testing.T) {
+	long(t)
 	needPrograms(t, "ip", "ping")
 	script(t, `ping -qc1 -W5 h1 > /dev/null && ping -qc1 -W5 fd00::1 > /dev/null && ip netns list`, "--hosts", "1").want(0, "h1\n")
 	script(t, `ip netns list`, "--hosts", "0", "--on", "init").want(0, "")
@@ -83,6 +83,9 @@ func TestNetemDisturbsWhatEachHostSends(t *testing.T) {
 	const spec = "delay 60ms loss 0.5% duplicate 1% reorder 5% corrupt 0.1% gap 1"
 	script(t, `for n in 1 2; do ip netns exec h$n tc qdisc show dev eth0; done | grep -o 'delay.*'`, "--netem", spec).
 		want(0, spec+"\n"+spec+"\n")
+	if testing.Short() {
+		return
+	}
 	script(t, `ping -qc1 -W5 h2 > /dev/null; echo $?; ping -qc1 -W1 h1 > /dev/null; echo $?`, "--netem", "loss 100%").
 		want(0, "1\n0\n")
 }
@@ -97,52 +100,43 @@ cat /proc/sys/kernel/hostname
 `, "--modules", "dummy,rds", "--sysctl", "net.core.wmem_max=7654321", "--sysctl", "net/ipv4/ip_default_ttl=33",
 		"--sysctl", "net.ipv4.conf.all.rp_filter=1", "--sysctl", "kernel.hostname=a name", "--on", "init").
 		want(0, "dummy\nrds\n7654321\n33\n33\n0\na name\n")
-	script(t, "cut -d' ' -f1 /proc/modules | grep -E 'rds' | sort").want(0, "rds\nrds_tcp\n")
 }
 
-// socketOfRDS makes a socket of the family 21, which only autoload may bring.
-const socketOfRDS = `python3 -c 'import socket; socket.socket(21, 5, 0)' 2> /dev/null && echo socket || echo no socket
-`
-
+// Debian takes the alias for autoload out of rds, so that dummy stands for it.
 func TestModprobeAndAutoloadWorkAsOutside(t *testing.T) {
-	needPrograms(t, "modprobe", "python3")
-	script(t, `test -e /lib/modules/$(uname -r)/modules.dep && modinfo -n rds_tcp | sed "s/$(uname -r)/RELEASE/"
-grep -c rds /proc/modules
-`+socketOfRDS+`cut -d' ' -f1 /proc/modules | grep rds
-modprobe rds_tcp && cut -d' ' -f1 /proc/modules | grep rds
-modprobe -r rds_tcp rds && grep -c rds /proc/modules
-echo 'blacklist rds
-install rds /bin/false' > /etc/modprobe.d/rds-lab.test.conf
-`+socketOfRDS+`modprobe rds 2> /dev/null || echo refused
-`, "--modules", "none").want(0, "/lib/modules/RELEASE/kernel/net/rds/rds_tcp.ko\n0\nsocket\nrds\nrds_tcp\nrds\n0\nno socket\nrefused\n")
-	if _, err := os.Stat("/etc/modprobe.d/rds-lab.test.conf"); err == nil {
-		t.Error("the file is on the host")
-	}
+	needPrograms(t, "modprobe", "ip")
+	script(t, `
+modinfo -n rds_tcp | sed "s/$(uname -r)/RELEASE/"
+loaded() { cut -d' ' -f1 /proc/modules | grep -E 'rds|dummy' | sort | tr '\n' ' '; echo; }
+loaded
+ip link add d0 type dummy && loaded
+modprobe rds_tcp && loaded
+ip link del d0 && modprobe -r dummy rds_tcp && loaded
+echo 'install dummy /bin/false
+blacklist rds' > /etc/modprobe.d/rds-lab.test.conf
+ip link add d0 type dummy 2> /dev/null || echo no dummy
+modprobe -b rds; modprobe dummy 2> /dev/null || echo no dummy
+loaded
+`, "--modules", "none").want(0, `/lib/modules/RELEASE/kernel/net/rds/rds_tcp.ko
+
+dummy 
+dummy rds rds_tcp 
+
+no dummy
+no dummy
+
+`)
+	wantNoFile(t, "/etc/modprobe.d/rds-lab.test.conf")
 }
 
 func TestVerboseTellsTheKernelAndTheTimeOfTheBoot(t *testing.T) {
-	needProfile(t, kernel.UML)
-	// The best of some: the machine may be busy with other tests.
-	best := time.Hour
-	for range 5 {
-		r := script(t, "uname -r", "-v")
-		release := strings.TrimSpace(r.stdout)
-		m := regexp.MustCompile(`^rds-lab: uml, kernel (\S+) \((/.*)\): the command starts after ([0-9.]+) s\n$`).FindStringSubmatch(r.stderr)
-		if r.status != 0 || m == nil || m[1] != release {
-			t.Fatalf("status %d, release %q, stderr %q", r.status, release, r.stderr)
-		}
-		seconds, err := strconv.ParseFloat(m[3], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if best = min(best, time.Duration(seconds*float64(time.Second))); best <= 5*time.Second {
-			break
-		}
+	r := script(t, "uname -r", "-v")
+	m := regexp.MustCompile(`^rds-lab: uml, kernel (\S+) \((/.*)\): the command starts after ([0-9.]+) s\n$`).FindStringSubmatch(r.stderr)
+	if r.status != 0 || m == nil || m[1] != strings.TrimSpace(r.stdout) {
+		t.Fatalf("status %d, stdout %q, stderr %q", r.status, r.stdout, r.stderr)
 	}
-	t.Logf("the boot took %s", best)
-	if best > 5*time.Second {
-		t.Errorf("the boot takes %s, want at most 5 s", best)
-	}
+	// No judgement: the machine may be busy with other tests.
+	t.Logf("the boot took %s s", m[3])
 }
 
 func TestAnOwnKernelWithItsModules(t *testing.T) {

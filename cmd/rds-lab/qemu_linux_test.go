@@ -12,13 +12,11 @@ import (
 	"github.com/rdskit/rdskit/internal/lab/kernel"
 )
 
-// needQEMU skips the test where QEMU is missing or the run is to be quick: without KVM
+// needQEMU skips the test where QEMU is missing and in quick runs: without KVM
 // its machine takes seconds to boot and emulates each instruction.
 func needQEMU(t *testing.T) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("QEMU takes its time")
-	}
+	long(t)
 	needProfile(t, kernel.QEMU)
 }
 

@@ -14,42 +14,42 @@ func TestTheExitStatusSaysHowItEnded(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name    string
+		long    bool
 		options []string
 		command []string
 		status  int
 		stderr  []string // texts; none: it is empty
 	}{
-		{"that of the command", nil, []string{"sh", "-c", "exit 3"}, 3, nil},
-		{"long: of the command, though it is one of the lab's own", nil, []string{"sh", "-c", "exit 125"}, 125, nil},
-		{"of a command that a signal ended", nil, []string{"sh", "-c", "kill -SEGV $$"}, 128 + 11, nil},
-		{"of a command that ran too long", []string{"--timeout", "200ms"}, []string{"sleep", "1000"}, 124,
+		{"that of the command", false, nil, []string{"sh", "-c", "exit 3"}, 3, nil},
+		{"of the command, though it is one of the lab's own", true, nil, []string{"sh", "-c", "exit 125"}, 125, nil},
+		{"of a command that a signal ended", false, nil, []string{"sh", "-c", "kill -SEGV $$"}, 128 + 11, nil},
+		{"of a command that ran too long", false, []string{"--timeout", "200ms"}, []string{"sleep", "1000"}, 124,
 			[]string{"longer than 200ms"}},
-		{"long: of a command that ran too long and does not end", []string{"--timeout", "200ms"}, []string{"sh", "-c", "trap '' TERM; sleep 1000 & wait; sleep 1000"}, 124,
+		{"of a command that ran too long and does not end", true, []string{"--timeout", "200ms"}, []string{"sh", "-c", "trap '' TERM; sleep 1000 & wait; sleep 1000"}, 124,
 			[]string{"longer than 200ms"}},
-		{"that ran too long and ended well", []string{"--timeout", "500ms"}, []string{"sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait"}, 124,
+		{"that ran too long and ended well", false, []string{"--timeout", "500ms"}, []string{"sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait"}, 124,
 			[]string{"longer than 500ms"}},
-		{"a command that is not there", nil, []string{"no-such-command"}, 127,
+		{"a command that is not there", false, nil, []string{"no-such-command"}, 127,
 			[]string{`cannot run "no-such-command": executable file not found in $PATH`}},
-		{"long: a path that is not there", nil, []string{"/no/such/command"}, 127,
+		{"a path that is not there", true, nil, []string{"/no/such/command"}, 127,
 			[]string{`cannot run "/no/such/command": no such file or directory`}},
-		{"long: an empty command", nil, []string{""}, 127, []string{`cannot run ""`}},
-		{"a file that is no program", nil, []string{file}, 127, []string{"permission denied"}},
-		{"long: a directory", nil, []string{"/etc"}, 127, []string{`cannot run "/etc": is a directory`}},
-		{"a kernel that has warned", nil, []string{"sh", "-c", "echo 512 > /proc/sys/kernel/tainted"}, 126,
+		{"an empty command", true, nil, []string{""}, 127, []string{`cannot run ""`}},
+		{"a file that is no program", false, nil, []string{file}, 127, []string{"permission denied"}},
+		{"a directory", true, nil, []string{"/etc"}, 127, []string{`cannot run "/etc": is a directory`}},
+		{"a kernel that has warned", false, nil, []string{"sh", "-c", "echo 512 > /proc/sys/kernel/tainted"}, 126,
 			[]string{"taint went from 0x0 to 0x200"}},
-		{"a command that failed in a kernel that has warned", nil, []string{"sh", "-c", "echo 512 > /proc/sys/kernel/tainted; exit 4"}, 4,
+		{"a command that failed in a kernel that has warned", false, nil, []string{"sh", "-c", "echo 512 > /proc/sys/kernel/tainted; exit 4"}, 4,
 			[]string{"taint went from 0x0 to 0x200", "ended with status 4"}},
-		{"a kernel that panicked", nil, []string{"sh", "-c", "echo on its way; echo c > /proc/sysrq-trigger"}, 126,
+		{"a kernel that panicked", false, nil, []string{"sh", "-c", "echo on its way; echo c > /proc/sysrq-trigger"}, 126,
 			[]string{"the kernel panicked", "sysrq triggered crash"}},
-		{"a machine that went down", nil, []string{"sh", "-c", "echo o > /proc/sysrq-trigger; sleep 1000"}, 125,
+		{"a machine that went down", false, nil, []string{"sh", "-c", "echo o > /proc/sysrq-trigger; sleep 1000"}, 125,
 			[]string{"ended without a result", "Power down"}},
-		{"a machine that cannot begin", []string{"--sysctl", "no.such.key=1"}, []string{"true"}, 125,
+		{"a machine that cannot begin", false, []string{"--sysctl", "no.such.key=1"}, []string{"true"}, 125,
 			[]string{"sysctl no.such.key=1: open /proc/sys/no/such/key: no such file or directory"}},
 	} {
-		name, long := strings.CutPrefix(test.name, "long: ")
-		t.Run(name, func(t *testing.T) {
-			if long && testing.Short() {
-				t.Skip("a machine more, for little more")
+		t.Run(test.name, func(t *testing.T) {
+			if test.long {
+				long(t)
 			}
 			t.Parallel()
 			r := rdsLab(t, append(append(append([]string{"run"}, test.options...), "--"), test.command...)...)

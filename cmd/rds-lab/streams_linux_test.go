@@ -52,9 +52,7 @@ func TestTenMegabytesOnEachStream(t *testing.T) {
 }
 
 func TestAMegabyteOfStdin(t *testing.T) {
-	if testing.Short() {
-		t.Skip("User-Mode Linux takes its time to read bytes one by one")
-	}
+	long(t) // User-Mode Linux reads them one by one
 	needProfile(t, kernel.UML)
 	stdin := strings.Repeat(everyByte(), 1<<20/len(everyByte()))
 	r := &run{t: t, stdin: strings.NewReader(stdin), args: []string{"run", "--", "cat"}}
@@ -64,6 +62,7 @@ func TestAMegabyteOfStdin(t *testing.T) {
 }
 
 func TestInterleavedLinesStayOnTheirStreams(t *testing.T) {
+	long(t)
 	var stdout, stderr strings.Builder
 	for i := range 300 {
 		fmt.Fprintln(&stdout, "out", i)
@@ -110,6 +109,7 @@ func TestOutputArrivesWhileTheCommandRuns(t *testing.T) {
 func TestTheEndOfStdinIsSeen(t *testing.T) {
 	for name, stdin := range map[string]io.Reader{"null device": nil, "empty": strings.NewReader("")} {
 		t.Run(name, func(t *testing.T) {
+			long(t)
 			needProfile(t, kernel.UML)
 			t.Parallel()
 			(&run{t: t, stdin: stdin, args: []string{"run", "--", "wc", "-c"}}).do().want(0, "0\n")
@@ -139,13 +139,20 @@ func TestAWriterWhoseReaderIsGoneEnds(t *testing.T) {
 }
 
 func TestACommandThatLeavesThingsBehindEnds(t *testing.T) {
-	for _, test := range []struct{ name, script, stdout string }{
-		{"daemons that hold its output", "(sleep 1000; echo late) & (setsid sleep 1000; echo late >&2) & echo done", "done\n"},
-		{"closed streams", "echo first; exec >&- 2>&- <&-; sleep 0.3; exit 0", "first\n"},
-		{"a full scratch file system", `dd if=/dev/zero of=/var/fill bs=1M 2>/dev/null && exit 1; echo no room for more > /root/x; echo done`, "done\n"},
-		{"a process that ends and one that is orphaned", `sh -c "sh -c 'sleep 0.2' &"; echo done`, "done\n"},
+	for _, test := range []struct {
+		name           string
+		long           bool
+		script, stdout string
+	}{
+		{"daemons that hold its output", false, "(sleep 1000; echo late) & (setsid sleep 1000; echo late >&2) & echo done", "done\n"},
+		{"closed streams", true, "echo first; exec >&- 2>&- <&-; sleep 0.3; exit 0", "first\n"},
+		{"a full scratch file system", false, `dd if=/dev/zero of=/var/fill bs=1M 2>/dev/null && exit 1; echo no room for more > /root/x; echo done`, "done\n"},
+		{"a process that ends and one that is orphaned", true, `sh -c "sh -c 'sleep 0.2' &"; echo done`, "done\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			if test.long {
+				long(t)
+			}
 			t.Parallel()
 			script(t, test.script).want(0, test.stdout)
 		})

@@ -27,8 +27,8 @@ func app() *cli.App {
 }
 
 const exitStatuses = `Exit status: the command's; 124 it ran too long, 125 the machine failed,
-126 the kernel warned or broke, 127 the command could not be started,
-2 usage.`
+126 the kernel warned or panicked although the command passed, 127 the command
+could not be started, 2 usage.`
 
 func runCommand() *cli.Command {
 	o := &options{hosts: cli.Number{Value: 2, Max: 250}, on: "h1", timeoutSignal: syscall.SIGTERM}

@@ -1,43 +1,58 @@
 package rdsinfo
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rdskit/rdskit/internal/sys"
 )
 
 // A Bundle is a Snapshot with what else there is to know about RDS on its host,
-// to be kept and looked at elsewhere.
+// to be kept and looked at elsewhere. What could not be read is absent.
 type Bundle struct {
-	Host     string // its name
-	Release  string // of the kernel, as in uname -r
-	Snapshot *Snapshot
+	Host    string `json:"host,omitempty"`           // its name
+	Release string `json:"kernel_release,omitempty"` // of the kernel, as in uname -r
+	// Snapshot has no tables if there is a SocketError.
+	Snapshot *Snapshot `json:"snapshot"`
+	// SocketError is why no RDS socket can be made. It is not tried where
+	// it could load the rds module: without that, the error is what socket(2) returns then.
+	SocketError string `json:"socket_error,omitempty"`
 	// Sysctls are those of RDS, and the core ones that bound its buffers, by their
-	// path below /proc/sys with dots for slashes.
-	Sysctls map[string]string
+	// path below /proc/sys with dots for slashes. Those that only the initial network
+	// namespace has are read there.
+	Sysctls map[string]string `json:"sysctls,omitempty"`
 	// Modules are those of RDS that are loaded or built in.
-	Modules []Module
-}
+	Modules []Module `json:"modules,omitempty"`
+	// ModuleRules are the lines in the configuration of modprobe that keep modules of RDS away.
+	ModuleRules []ModuleRule `json:"module_rules,omitempty"`
+	// LockedMemory is the limit of memory that a process like this one may lock, in
+	// bytes or "unlimited".
+	LockedMemory string `json:"locked_memory_limit,omitempty"`
 
-// A Module is a module of the kernel.
-type Module struct {
-	Name       string            `json:"name"`
-	Version    string            `json:"version,omitempty"` // few modules have one
-	Parameters map[string]string `json:"parameters,omitempty"`
+	// Namespace is the network namespace that was looked at, and Others are the others.
+	Namespace Namespace   `json:"namespace"`
+	Others    []Namespace `json:"other_namespaces,omitempty"`
+	Links     []Link      `json:"links,omitempty"`
+	// Peers are the far ends of the connections whose local address is here.
+	Peers []Peer `json:"peers,omitempty"`
+	// TCP is what the transport tcp stands on.
+	TCP TCP `json:"tcp"`
+	// RDMAPorts are those of the RDMA devices.
+	RDMAPorts []RDMAPort `json:"rdma_ports,omitempty"`
 }
 
 // storedBundle is the form of a Bundle in a file.
 type storedBundle struct {
-	Format   string            `json:"format"`
-	Version  int               `json:"version"`
-	Host     string            `json:"host,omitempty"`
-	Release  string            `json:"kernel_release,omitempty"`
-	Sysctls  map[string]string `json:"sysctls,omitempty"`
-	Modules  []Module          `json:"modules,omitempty"`
-	Snapshot *Snapshot         `json:"snapshot"`
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+	*Bundle
 }
 
 const (
@@ -47,30 +62,74 @@ const (
 	maxBundle = 1 << 30
 )
 
-// Collect takes all tables, and reads what else goes into a Bundle. What cannot be
-// read is left out.
-func Collect(cfg *Config) (*Bundle, error) {
-	s, err := Read(cfg)
+// Collect takes all tables, and reads what else goes into a Bundle. It sends
+// nothing and loads no module. Its error is about the network namespace of cfg.
+func Collect(ctx context.Context, cfg *Config) (*Bundle, error) {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	b := &Bundle{
+		Snapshot:     &Snapshot{Time: time.Now()},
+		Release:      readLine("/proc/sys/kernel/osrelease"),
+		Modules:      readModules("/sys/module"),
+		ModuleRules:  readModuleRules(),
+		LockedMemory: lockedMemory("/proc/self/limits"),
+		RDMAPorts:    readRDMAPorts("/sys/class/infiniband"),
+	}
+	b.Host, _ = os.Hostname()
+	err := sys.InNetNS(cfg.NetNS, func() error {
+		b.Sysctls = readSysctls("/proc/sys")
+		b.TCP = readTCP("/proc/thread-self/net")
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	b := &Bundle{Snapshot: s, Sysctls: readSysctls("/proc/sys"), Modules: readModules("/sys/module")}
-	b.Host, _ = os.Hostname()
-	b.Release = readLine("/proc/sys/kernel/osrelease")
+	b.readNamespaces(ctx, cfg)
+	b.addInitialSysctls()
+	b.readSnapshot(cfg)
+	b.readNetwork(ctx, cfg)
 	return b, nil
+}
+
+// readSnapshot takes the tables, unless making a socket could load the rds module.
+func (b *Bundle) readSnapshot(cfg *Config) {
+	err := error(syscall.EAFNOSUPPORT)
+	if b.Loaded("rds") {
+		var s *Snapshot
+		if s, err = Read(cfg); err == nil {
+			b.Snapshot = s
+			return
+		}
+	}
+	b.SocketError = err.Error()
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		b.SocketError = errno.Error()
+	}
+}
+
+// Loaded reports whether a module of RDS is loaded or built in.
+func (b *Bundle) Loaded(name string) bool {
+	for _, m := range b.Modules {
+		if m.Name == name {
+			return true
+		}
+	}
+	return false
 }
 
 // Write writes the bundle as JSON.
 func (b *Bundle) Write(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "\t")
-	return e.Encode(storedBundle{bundleFormat, bundleVersion, b.Host, b.Release, b.Sysctls, b.Modules, b.Snapshot})
+	return e.Encode(storedBundle{bundleFormat, bundleVersion, b})
 }
 
 // ReadBundle reads what Write wrote. A bundle of a later version is refused.
 func ReadBundle(r io.Reader) (*Bundle, error) {
 	limited := &io.LimitedReader{R: r, N: maxBundle}
-	var stored storedBundle
+	stored := storedBundle{Bundle: &Bundle{}}
 	d := json.NewDecoder(limited)
 	if err := d.Decode(&stored); err != nil {
 		if limited.N <= 0 {
@@ -89,60 +148,7 @@ func ReadBundle(r io.Reader) (*Bundle, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("something follows the bundle")
 	}
-	return &Bundle{stored.Host, stored.Release, stored.Snapshot, stored.Sysctls, stored.Modules}, nil
-}
-
-// coreSysctls bound the buffers of RDS sockets.
-var coreSysctls = []string{"rmem_default", "rmem_max", "wmem_default", "wmem_max"}
-
-func readSysctls(root string) map[string]string {
-	values := make(map[string]string)
-	for _, pattern := range []string{"net/rds/*", "net/rds/*/*"} {
-		files, _ := filepath.Glob(filepath.Join(root, pattern))
-		for _, f := range files {
-			add(values, root, f)
-		}
-	}
-	for _, name := range coreSysctls {
-		add(values, root, filepath.Join(root, "net/core", name))
-	}
-	return values
-}
-
-// add reads a file of one line, named by its path below root.
-func add(values map[string]string, root, file string) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return // a directory, or not there
-	}
-	name, err := filepath.Rel(root, file)
-	if err != nil {
-		return
-	}
-	values[strings.ReplaceAll(name, "/", ".")] = strings.TrimSpace(string(b))
-}
-
-// moduleNames are the modules of RDS.
-var moduleNames = []string{"rds", "rds_tcp", "rds_rdma"}
-
-func readModules(root string) []Module {
-	var loaded []Module
-	for _, name := range moduleNames {
-		dir := filepath.Join(root, name)
-		if _, err := os.Stat(dir); err != nil {
-			continue
-		}
-		m := Module{Name: name, Version: readLine(filepath.Join(dir, "version"))}
-		files, _ := filepath.Glob(filepath.Join(dir, "parameters/*"))
-		for _, f := range files {
-			if m.Parameters == nil {
-				m.Parameters = make(map[string]string)
-			}
-			add(m.Parameters, filepath.Join(dir, "parameters"), f)
-		}
-		loaded = append(loaded, m)
-	}
-	return loaded
+	return stored.Bundle, nil
 }
 
 func readLine(file string) string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -22,9 +23,12 @@ func snapshotCommand() *cli.Command {
 				return &cli.UsageError{Reason: "want the name of one FILE to write"}
 			}
 			return s.with(func(cfg *rdsinfo.Config) error {
-				b, err := rdsinfo.Collect(cfg)
+				b, err := rdsinfo.Collect(c.Context, cfg)
 				if err != nil {
-					return explainSocket(err)
+					return err
+				}
+				if b.SocketError != "" {
+					fmt.Fprintf(c.App.ErrWriter, "rds-info: the bundle has no tables, since no RDS socket can be made: %s\n", b.SocketError)
 				}
 				return writeBundle(b, c.Args().First())
 			})

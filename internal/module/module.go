@@ -122,5 +122,13 @@ func blocks(words []string, name string, aliases []string) bool {
 	return false
 }
 
+// Aliases are the names besides its own by which the kernel asks for a module of RDS.
+func Aliases(name string) []string {
+	if name == "rds" {
+		return []string{"net-pf-21"} // of socket(2)
+	}
+	return nil
+}
+
 // canonical spells a module's name as modprobe compares it.
 func canonical(name string) string { return strings.ReplaceAll(name, "-", "_") }

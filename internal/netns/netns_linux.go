@@ -103,3 +103,17 @@ func All() (all []Namespace, unseen int, err error) {
 	})
 	return all, unseen, nil
 }
+
+// Inode returns what tells the network namespace of a descriptor from others; 0 is that of the
+// calling thread.
+func Inode(fd int) (uint64, error) {
+	path := filepath.Join(procDir, "thread-self/ns/net")
+	if fd != 0 {
+		path = filepath.Join(procDir, "self/fd", strconv.Itoa(fd))
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Sys().(*syscall.Stat_t).Ino, nil
+}

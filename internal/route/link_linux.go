@@ -1,6 +1,7 @@
 package route
 
 import (
+	"context"
 	"encoding"
 	"encoding/binary"
 	"errors"
@@ -29,6 +30,7 @@ type link struct {
 	name     string
 	mtu      int
 	up       bool
+	running  bool
 	loopback bool
 	ipv6     bool // IPv6 is enabled on it
 }
@@ -43,6 +45,7 @@ func (l *link) unmarshal(b []byte) error {
 	l.index = int(binary.NativeEndian.Uint32(b[4:]))
 	flags := binary.NativeEndian.Uint32(b[8:])
 	l.up = flags&syscall.IFF_UP != 0
+	l.running = flags&syscall.IFF_RUNNING != 0
 	l.loopback = flags&syscall.IFF_LOOPBACK != 0
 	ad, err := netlink.NewAttributeDecoder(b[syscall.SizeofIfInfomsg:])
 	if err != nil {
@@ -84,6 +87,23 @@ func (l *link) unmarshalAFSpec(ad *netlink.AttributeDecoder) error {
 		})
 	}
 	return nil
+}
+
+func listLinks(ctx context.Context, cfg *Config) ([]Link, error) {
+	c, closeClient, err := dial(ctx, cfg.NetNS)
+	if err != nil {
+		return nil, dialError(err)
+	}
+	defer closeClient()
+	links, err := c.links()
+	if err != nil {
+		return nil, fmt.Errorf("route: %w", err)
+	}
+	all := make([]Link, len(links))
+	for i, l := range links {
+		all[i] = Link{Index: l.index, Name: l.name, MTU: l.mtu, Up: l.up, Running: l.running, Loopback: l.loopback}
+	}
+	return all, nil
 }
 
 // links lists the interfaces of the namespace.

@@ -48,6 +48,8 @@ func (*Batch) Clear()                                      {}
 func (*Batch) Message(int) (_, _, _ int, _ []byte)         { return 0, 0, 0, nil }
 func (*Batch) Recv(uintptr, int, int) (int, syscall.Errno) { return 0, syscall.ENOSYS }
 
+func InNetNS(int, func() error) error { return errLinux }
+
 type Socket struct{}
 
 func NewSocket(int) (*Socket, error)                              { return nil, errLinux }

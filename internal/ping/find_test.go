@@ -75,7 +75,7 @@ func TestAMissingTransportIsToldWithItsModule(t *testing.T) {
 		{"TCP is loaded", map[string]string{"sys/module/rds_tcp/refcnt": ""}, "10.9.0.1: rds_rdma is not loaded, and rds_tcp does not serve it (modprobe rds_rdma)"},
 		{"both are loaded", map[string]string{"sys/module/rds_tcp/refcnt": "", "sys/module/rds_rdma/refcnt": ""}, "10.9.0.1: neither tcp nor infiniband does"},
 		{"TCP is blocked", map[string]string{"etc/modprobe.d/a.conf": "install rds_tcp /bin/false"},
-			`10.9.0.1: rds_tcp is not loaded ("install rds_tcp /bin/false" in /etc/modprobe.d/a.conf, line 1 stops it from being loaded: remove that line, then modprobe rds_tcp, or rds_rdma for InfiniBand and RoCE)`},
+			`10.9.0.1: rds_tcp is not loaded, and "install rds_tcp /bin/false" in /etc/modprobe.d/a.conf, line 1 stops it from being loaded: remove that line, then modprobe rds_tcp, or rds_rdma for InfiniBand and RoCE`},
 	} {
 		f := &Finder{Modules: modules(t, tt.files)}
 		err := f.noTransport(target)

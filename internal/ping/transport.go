@@ -8,6 +8,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/rdskit/rdskit/internal/diagnose"
 	"github.com/rdskit/rdskit/rdssock"
 )
 
@@ -46,9 +47,6 @@ func (e *TargetError) Unwrap() []error {
 	return []error{e.Err, e.Errno}
 }
 
-// netPF is the alias by which socket(2) asks for the rds module.
-const netPF = "net-pf-21"
-
 // checkModule sees that opening a socket does not load the rds module unasked.
 func (f *Finder) checkModule() error {
 	if f.Load || f.Modules.Loaded("rds") {
@@ -59,16 +57,7 @@ func (f *Finder) checkModule() error {
 
 // moduleMissing says why the rds module is not there. hint is a further way to get it.
 func (f *Finder) moduleMissing(hint string) error {
-	const modprobe = "modprobe rds_tcp or rds_rdma, which bring it along"
-	err := rdssock.ErrModuleMissing
-	switch rule, blocked := f.Modules.Blocked("rds", netPF); {
-	case !blocked:
-		err = fmt.Errorf("%w (%s%s)", err, modprobe, hint)
-	case rule.Blacklisted():
-		err = fmt.Errorf("%w, and %v stops the kernel from loading it by itself (%s all the same)", err, rule, modprobe)
-	default:
-		err = fmt.Errorf("%w, and %v stops it from being loaded: remove that line, then %s", err, rule, modprobe)
-	}
+	err := fmt.Errorf("%w%s", rdssock.ErrModuleMissing, diagnose.Find(f.Modules, "rds").Explain(hint))
 	return &TargetError{"unable to create RDS socket", syscall.EAFNOSUPPORT, err}
 }
 
@@ -122,20 +111,13 @@ func (f *Finder) explainOpen(t *Target, err error) error {
 
 // noTransport says which module would serve the target's source.
 func (f *Finder) noTransport(t *Target) error {
-	module := "rds_tcp"
+	m, ok := diagnose.Transport(f.Modules)
+	if !ok {
+		return fmt.Errorf("%w %v: neither tcp nor infiniband does", rdssock.ErrNoTransport, t.Source)
+	}
 	why := "is not loaded"
-	if f.Modules.Loaded(module) {
-		if f.Modules.Loaded("rds_rdma") {
-			return fmt.Errorf("%w %v: neither tcp nor infiniband does", rdssock.ErrNoTransport, t.Source)
-		}
-		module, why = "rds_rdma", "is not loaded, and rds_tcp does not serve it"
+	if m.Module == "rds_rdma" {
+		why = "is not loaded, and rds_tcp does not serve it"
 	}
-	hint := "modprobe " + module
-	if module == "rds_tcp" {
-		hint += ", or rds_rdma for InfiniBand and RoCE"
-	}
-	if rule, blocked := f.Modules.Blocked(module); blocked && !rule.Blacklisted() {
-		hint = fmt.Sprintf("%v stops it from being loaded: remove that line, then %s", rule, hint)
-	}
-	return fmt.Errorf("%w %v: %s %s (%s)", rdssock.ErrNoTransport, t.Source, module, why, hint)
+	return fmt.Errorf("%w %v: %s %s%s", rdssock.ErrNoTransport, t.Source, m.Module, why, m.Explain(""))
 }

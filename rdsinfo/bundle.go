@@ -39,7 +39,9 @@ type Bundle struct {
 	// Namespace is the network namespace that was looked at, and Others are the others.
 	Namespace Namespace   `json:"namespace"`
 	Others    []Namespace `json:"other_namespaces,omitempty"`
-	Links     []Link      `json:"links,omitempty"`
+	// UnseenProcesses may be in further namespaces, which the program may not look into.
+	UnseenProcesses int    `json:"unseen_processes,omitempty"`
+	Links           []Link `json:"links,omitempty"`
 	// Peers are the far ends of the connections whose local address is here.
 	Peers []Peer `json:"peers,omitempty"`
 	// TCP is what the transport tcp stands on.

@@ -67,7 +67,8 @@ const maxBinds = 256
 
 // readNamespaces lists the network namespaces and their addresses.
 func (b *Bundle) readNamespaces(ctx context.Context, cfg *Config) {
-	all, _, _ := netns.All()
+	all, unseen, _ := netns.All()
+	b.UnseenProcesses = unseen
 	own, _ := netns.Inode(cfg.NetNS)
 	for _, ns := range all {
 		n := Namespace{Inode: ns.Inode, Name: ns.Name, Addresses: readAddresses(ctx, int(ns.File.Fd()))}
@@ -106,7 +107,7 @@ func (b *Bundle) readNetwork(ctx context.Context, cfg *Config) {
 			b.Namespace.Addresses[i].tryBind(cfg.NetNS, indexes)
 		}
 	}
-	b.readPeers(ctx, cfg, indexes)
+	b.readPeers(ctx, cfg)
 }
 
 // tryBind binds a socket to the address, on any port, to see what the kernel chooses.
@@ -145,25 +146,35 @@ func (n *Namespace) HasAddress(addr netip.Addr) bool {
 }
 
 // readPeers asks for the ways to the peers.
-func (b *Bundle) readPeers(ctx context.Context, cfg *Config, indexes map[string]int) {
+func (b *Bundle) readPeers(ctx context.Context, cfg *Config) {
 	connections, _ := b.Snapshot.Connections()
 	type ends struct{ local, remote netip.Addr }
 	seen := make(map[ends]bool)
-	var neighbors []route.Neighbor
 	for _, c := range connections {
 		k := ends{c.Local, c.Remote}
 		if seen[k] || !b.Namespace.HasAddress(c.Local) || c.Transport == abi.RDS_TRANS_LOOP.String() {
 			continue
 		}
-		if len(seen) == 0 {
-			neighbors, _ = route.Neighbors(ctx, &route.Config{NetNS: cfg.NetNS})
-		}
 		seen[k] = true
-		b.Peers = append(b.Peers, wayTo(ctx, cfg, c.Local, c.Remote, indexes, neighbors))
+		b.Peers = append(b.Peers, wayTo(ctx, cfg, c.Local, c.Remote))
+	}
+	if len(b.Peers) > 0 {
+		addNeighbors(ctx, cfg, b.Peers)
 	}
 }
 
-func wayTo(ctx context.Context, cfg *Config, local, remote netip.Addr, indexes map[string]int, neighbors []route.Neighbor) Peer {
+// WayTo asks for the way to a host from a local address or, if that is invalid, from the one
+// that the kernel chooses. It sends nothing.
+func WayTo(ctx context.Context, cfg *Config, local, remote netip.Addr) Peer {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	peers := []Peer{wayTo(ctx, cfg, local, remote)}
+	addNeighbors(ctx, cfg, peers)
+	return peers[0]
+}
+
+func wayTo(ctx context.Context, cfg *Config, local, remote netip.Addr) Peer {
 	p := Peer{Local: local, Remote: remote}
 	r, err := route.Lookup(ctx, remote, &route.Config{NetNS: cfg.NetNS, Source: local})
 	if err != nil {
@@ -171,16 +182,46 @@ func wayTo(ctx context.Context, cfg *Config, local, remote netip.Addr, indexes m
 		return p
 	}
 	p.Device, p.Gateway, p.MTU = r.Device, r.Gateway, r.MTU
-	next := remote
-	if r.Gateway.IsValid() {
-		next = r.Gateway
-	}
-	for _, n := range neighbors {
-		if n.Addr == next.WithZone("") && n.Index == indexes[r.Device] {
-			p.Neighbor = n.State.String()
+	if !local.IsValid() {
+		p.Local = r.Source
+		if r.Type == route.Local {
+			// Between two addresses of a host the kernel answers no pings.
+			p.Local = remote
 		}
 	}
 	return p
+}
+
+// addNeighbors fills in whether the next hops answered of late.
+func addNeighbors(ctx context.Context, cfg *Config, peers []Peer) {
+	links, err := route.Links(ctx, &route.Config{NetNS: cfg.NetNS})
+	if err != nil {
+		return
+	}
+	neighbors, err := route.Neighbors(ctx, &route.Config{NetNS: cfg.NetNS})
+	if err != nil {
+		return
+	}
+	device := make(map[int]string, len(links))
+	for _, l := range links {
+		device[l.Index] = l.Name
+	}
+	type hop struct {
+		addr   netip.Addr
+		device string
+	}
+	states := make(map[hop]string, len(neighbors))
+	for _, n := range neighbors {
+		states[hop{n.Addr, device[n.Index]}] = n.State.String()
+	}
+	for i := range peers {
+		p := &peers[i]
+		next := p.Remote
+		if p.Gateway.IsValid() {
+			next = p.Gateway
+		}
+		p.Neighbor = states[hop{next.WithZone(""), p.Device}]
+	}
 }
 
 // lockedMemory is the limit in a file such as /proc/self/limits.

@@ -44,7 +44,7 @@ func app(stdout, stderr *os.File) *cli.App {
 		Description: "Without a table all are shown.",
 		Flags:       o.flags(),
 		Action:      o.run,
-		Commands:    []*cli.Command{checkCommand(out), snapshotCommand(), diffCommand(out), watchCommand(stdout, out)},
+		Commands:    []*cli.Command{checkCommand(out), doctorCommand(out), snapshotCommand(), diffCommand(out), watchCommand(stdout, out)},
 		Metadata:    map[string]any{"check": int(info.VerdictUnknown)},
 	}
 }

@@ -1,0 +1,226 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rdskit/rdskit/internal/ping"
+	"github.com/rdskit/rdskit/rdsinfo"
+	"github.com/rdskit/rdskit/rdssock"
+)
+
+// A Config says what to look at.
+type Config struct {
+	// NetNS is the descriptor of the network namespace, 0 for that of the caller.
+	NetNS int
+	// Local is the address to look at among those of this host, invalid for all.
+	Local netip.Addr
+	// Host is the name or address of a host that should be reached, or empty.
+	Host string
+	// Probe permits to make connections to Host, one for each of TOS; none of TOS means 0.
+	Probe bool
+	TOS   []uint8
+	// Interval is the time between the two looks.
+	Interval time.Duration
+	// Timeout is how long a ping waits for its answer.
+	Timeout time.Duration
+}
+
+// The pings along each connection.
+const (
+	pingCount    = 2
+	pingInterval = 200 * time.Millisecond
+)
+
+// Look gathers the facts about this host. Without a host it sends nothing but, for
+// one that is a name, questions to the name server. It loads no module.
+func Look(ctx context.Context, cfg *Config) (*Facts, error) {
+	read := &rdsinfo.Config{NetNS: cfg.NetNS}
+	first, err := rdsinfo.Collect(ctx, read)
+	if err != nil {
+		return nil, err
+	}
+	f := &Facts{First: first, Last: first, Local: cfg.Local}
+	var meanwhile sync.WaitGroup
+	if cfg.Host != "" {
+		f.Host = &Host{Name: cfg.Host, Probed: cfg.Probe}
+		meanwhile.Go(func() { f.Host.reach(ctx, cfg, first) })
+	}
+	err = wait(ctx, cfg.Interval)
+	meanwhile.Wait()
+	if err != nil {
+		return nil, err
+	}
+	if f.Last, err = rdsinfo.Collect(ctx, read); err != nil {
+		return nil, err
+	}
+	if f.Host != nil && f.Host.Err == nil {
+		// What the kernel knows of the neighbor came with the pings.
+		f.Host.Way = rdsinfo.WayTo(ctx, read, f.Host.Way.Local, f.Host.Way.Remote)
+	}
+	// Who has sockets open says more, but no verdict needs it.
+	f.Processes, _, _ = rdsinfo.Processes()
+	return f, nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// reach finds the host's address and the way to it, and pings it.
+func (h *Host) reach(ctx context.Context, cfg *Config, b *rdsinfo.Bundle) {
+	addrs, err := lookup(ctx, h.Name)
+	if err != nil {
+		h.Err = err
+		return
+	}
+	h.choose(ctx, cfg, addrs)
+	if b.SocketError != "" {
+		h.PingErr = errors.New("no RDS socket can be made")
+		return
+	}
+	targets := h.connected(b)
+	if h.Probed {
+		more, err := h.probes(cfg, b, targets)
+		if err != nil && len(targets) == 0 {
+			h.PingErr = err
+		}
+		targets = append(targets, more...)
+	}
+	if len(targets) == 0 {
+		return
+	}
+	h.PingErr = h.ping(ctx, cfg, targets)
+}
+
+func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a.Unmap()}, nil
+	}
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	for i := range addrs {
+		addrs[i] = addrs[i].Unmap()
+	}
+	if len(addrs) == 0 {
+		return nil, errors.New("the name has none")
+	}
+	return addrs, nil
+}
+
+// choose takes the first address that there is a way to, else the first.
+func (h *Host) choose(ctx context.Context, cfg *Config, addrs []netip.Addr) {
+	read := &rdsinfo.Config{NetNS: cfg.NetNS}
+	for i, a := range addrs {
+		local := cfg.Local
+		if local.IsValid() && local.Is4() != a.Is4() {
+			local = netip.Addr{}
+		}
+		way := rdsinfo.WayTo(ctx, read, local, a)
+		if i == 0 || way.RouteError == "" {
+			h.Way = way
+			h.Others = slices.Concat(addrs[:i:i], addrs[i+1:])
+		}
+		if way.RouteError == "" {
+			return
+		}
+	}
+}
+
+// connected returns a target for each connection to the host that there is.
+func (h *Host) connected(b *rdsinfo.Bundle) []ping.Target {
+	connections, _ := b.Snapshot.Connections()
+	var targets []ping.Target
+	for _, c := range connections {
+		if c.Remote != h.Way.Remote || !b.Namespace.HasAddress(c.Local) {
+			continue
+		}
+		if c.Transport == rdssock.TransportLoopback.String() && c.Local != c.Remote {
+			continue // the kernel answers no pings there
+		}
+		t := ping.Target{Name: h.Name, Addr: c.Remote, Source: c.Local, TOS: c.TOS.Value, Transport: transportNamed(c.Transport)}
+		if !slices.ContainsFunc(targets, func(o ping.Target) bool { return o.Source == t.Source && o.TOS == t.TOS }) {
+			targets = append(targets, t)
+		}
+	}
+	return targets
+}
+
+func transportNamed(name string) rdssock.Transport {
+	for _, t := range []rdssock.Transport{rdssock.TransportInfiniBand, rdssock.TransportTCP, rdssock.TransportLoopback} {
+		if t.String() == name {
+			return t
+		}
+	}
+	return rdssock.TransportAny
+}
+
+// probes returns a target for each type of service that there is no connection
+// of.
+func (h *Host) probes(cfg *Config, b *rdsinfo.Bundle, have []ping.Target) ([]ping.Target, error) {
+	if h.Way.RouteError != "" {
+		return nil, errors.New(h.Way.RouteError)
+	}
+	name := ""
+	for _, a := range b.Namespace.Addresses {
+		if a.Addr == h.Way.Local {
+			name = a.Transport
+		}
+	}
+	if h.Way.Local.IsLoopback() {
+		name = rdssock.TransportLoopback.String()
+	}
+	transport := transportNamed(name)
+	if transport == rdssock.TransportAny {
+		return nil, fmt.Errorf("no transport serves %v", h.Way.Local)
+	}
+	services := cfg.TOS
+	if len(services) == 0 {
+		services = []uint8{0}
+	}
+	var targets []ping.Target
+	for _, tos := range services {
+		if slices.ContainsFunc(have, func(t ping.Target) bool { return t.Source == h.Way.Local && t.TOS == tos }) {
+			continue
+		}
+		targets = append(targets, ping.Target{Name: h.Name, Addr: h.Way.Remote, Source: h.Way.Local, TOS: tos, Transport: transport})
+	}
+	return targets, nil
+}
+
+// ping pings the targets and notes what became of it.
+func (h *Host) ping(ctx context.Context, cfg *Config, targets []ping.Target) error {
+	failed := make(map[*ping.Target]error)
+	p := &ping.Config{Targets: targets, Count: pingCount, Interval: pingInterval, Timeout: cfg.Timeout, NetNS: cfg.NetNS}
+	reports, err := ping.Run(ctx, p, func(e ping.Event) {
+		if e.Kind == ping.Failed {
+			failed[e.Target] = e.Err
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for i := range targets {
+		t, r := &p.Targets[i], reports[i]
+		h.Pings = append(h.Pings, Ping{
+			Local: t.Source, Remote: t.Addr, TOS: t.TOS, Transport: t.Transport.String(),
+			Sent: r.Sent, Received: r.Received, RTT: r.RTT.Min, Err: failed[t],
+		})
+	}
+	return nil
+}

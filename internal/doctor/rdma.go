@@ -1,0 +1,57 @@
+package doctor
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/rdskit/rdskit/rdsinfo"
+)
+
+func checkRDMA(f *Facts, r *report) {
+	if len(f.Last.RDMAPorts) == 0 {
+		r.skip("", "this host has no RDMA device")
+		return
+	}
+	for _, p := range f.Last.RDMAPorts {
+		subject := fmt.Sprintf("%s port %d", p.Device, p.Port)
+		if p.State != "ACTIVE" {
+			remedy := "look at the cable and the subnet manager: ibstat " + p.Device
+			if p.LinkLayer == "Ethernet" {
+				remedy = "look at its network interface: rdma link show"
+			}
+			r.warn(subject, remedy, "its state is %s, not ACTIVE: it carries nothing", p.State)
+			continue
+		}
+		r.ok(subject, "it is active, on %s, with %d GIDs", p.LinkLayer, len(p.GIDs))
+	}
+	for _, a := range f.Last.Namespace.Addresses {
+		if a.Transport != "infiniband" {
+			continue
+		}
+		p, gid, ok := f.gidOf(a)
+		if !ok {
+			r.warn(a.Addr.String(), "rdma link show; ls /sys/class/infiniband/*/ports/*/gids",
+				"infiniband serves it, but no active port has a GID for it or its interface %s", a.Device)
+			continue
+		}
+		r.ok(a.Addr.String(), "GID %v of %s port %d", gid, p.Device, p.Port)
+	}
+}
+
+// gidOf finds a GID of an active port for an address: its own as RoCE has it, or one of its interface.
+func (f *Facts) gidOf(a rdsinfo.Address) (port rdsinfo.RDMAPort, gid netip.Addr, ok bool) {
+	for _, p := range f.Last.RDMAPorts {
+		if p.State != "ACTIVE" {
+			continue
+		}
+		if i := slices.IndexFunc(p.GIDs, func(g rdsinfo.GID) bool { return g.GID.Unmap() == a.Addr.WithZone("") }); i >= 0 {
+			return p, p.GIDs[i].GID, true
+		}
+		// InfiniBand's are not made from IP addresses.
+		if p.LinkLayer == "InfiniBand" && len(p.GIDs) > 0 {
+			port, gid, ok = p, p.GIDs[0].GID, true
+		}
+	}
+	return port, gid, ok
+}

@@ -43,6 +43,9 @@ func (s *Setup) Run(ctx context.Context) (*Report, error) {
 		return nil, fmt.Errorf("%s: %w", s.Profile, err)
 	}
 	report, err := s.boot(ctx)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: the machine was set up and does not boot: %w", s.Profile, err)
 	}

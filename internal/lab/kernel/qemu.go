@@ -23,8 +23,8 @@ func FindQEMU(roots ...string) (Program, error) {
 		return Program{Path: path}, nil
 	}
 	for _, root := range roots {
-		path := filepath.Join(root, "usr/bin", qemuName)
-		if _, err := os.Stat(path); err != nil {
+		path, err := exec.LookPath(filepath.Join(root, "usr/bin", qemuName))
+		if err != nil {
 			continue
 		}
 		p := Program{Path: path}

@@ -3,6 +3,7 @@ package kmod
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,6 +31,9 @@ func ReadModule(name string) ([]byte, error) {
 		return b, nil
 	}
 	b, err = io.ReadAll(io.LimitReader(r, maxModule+1))
+	if err == nil && len(b) == 0 {
+		err = errors.New("there is nothing in it")
+	}
 	if err == nil && len(b) > maxModule {
 		err = fmt.Errorf("more than %d bytes when uncompressed", maxModule)
 	}

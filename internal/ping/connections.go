@@ -2,7 +2,6 @@ package ping
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 
 	"github.com/rdskit/rdskit/internal/route"
@@ -28,6 +27,15 @@ func (f *Finder) FindAll(ctx context.Context) ([]Target, error) {
 	if err != nil {
 		return nil, err
 	}
+	own, err := route.Addresses(ctx, &route.Config{NetNS: f.NetNS})
+	if err != nil {
+		return nil, err
+	}
+	return f.targets(connections, own), nil
+}
+
+// targets are the connections that can be pinged from an address of the host's own.
+func (f *Finder) targets(connections []rdsinfo.Connection, own []route.Address) []Target {
 	type key struct {
 		local, remote netip.Addr
 		tos           uint8
@@ -41,15 +49,31 @@ func (f *Finder) FindAll(ctx context.Context) ([]Target, error) {
 			continue
 		}
 		seen[k] = true
-		local, err := route.IsLocal(ctx, c.Local, &route.Config{NetNS: f.NetNS})
-		if err != nil {
-			return nil, fmt.Errorf("connection from %v to %v: %w", c.Local, c.Remote, err)
+		local, ok := ownAddress(c.Local, own)
+		if !ok {
+			continue
 		}
-		if local {
-			targets = append(targets, Target{Name: c.Remote.String(), Addr: c.Remote, Source: c.Local, TOS: k.tos, Transport: transportNamed(c.Transport)})
+		// The zone of a link-local peer, which the kernel does not tell, is that of the local address.
+		remote := c.Remote
+		if remote.IsLinkLocalUnicast() {
+			remote = remote.WithZone(local.Zone())
+		}
+		targets = append(targets, Target{
+			Name: remote.String(), Addr: remote, Source: local, TOS: k.tos, Transport: transportNamed(c.Transport),
+		})
+	}
+	return targets
+}
+
+// ownAddress finds an address among the host's own, which has the zone that a
+// link-local one needs.
+func ownAddress(a netip.Addr, own []route.Address) (netip.Addr, bool) {
+	for _, o := range own {
+		if o.Prefix.Addr().WithZone("") == a {
+			return o.Addr(), true
 		}
 	}
-	return targets, nil
+	return a, a.Is4() && a.IsLoopback() // all of 127.0.0.0/8 is
 }
 
 // transportNamed is the transport that the kernel calls so.

@@ -56,6 +56,16 @@ func needHosts(t *testing.T, n int) {
 	labtest.Need(t, labtest.RDS, labtest.TCP, labtest.Hosts(n), labtest.Root)
 }
 
+// connect makes the connection from one host to another: kernels lose some of the
+// messages that are sent meanwhile.
+func connect(t *testing.T) {
+	t.Helper()
+	needHosts(t, 2)
+	if r := runOn(t, 1, "-c1", "-i", "10", "-q", "10.9.0.2"); r.status != cli.OK {
+		t.Fatalf("status %d, stderr %q", r.status, r.stderr)
+	}
+}
+
 func TestThousandPingsOnLoopbackAreAnswered(t *testing.T) {
 	labtest.Need(t, labtest.RDS)
 	n := 1000
@@ -194,7 +204,7 @@ func TestDelayShowsInTheRoundTrip(t *testing.T) {
 func TestLateAnswersAreShownUnderTheirNumber(t *testing.T) {
 	needHosts(t, 2)
 	labtest.Need(t, labtest.Netem)
-	runOn(t, 1, "-c", "1", "-i", "5", "10.9.0.2") // connects
+	connect(t)
 	labtest.Host(t, 2).Netem("delay 400ms")
 	r := runOn(t, 1, "-c", "4", "-i", "0.3", "-W", "0.1", "10.9.0.2")
 	if got := r.replies(t); len(got) == 0 || !slices.IsSorted(got) {
@@ -378,7 +388,7 @@ func startPiped(t *testing.T, args ...string) (*process, <-chan string) {
 }
 
 func TestFloodAndDeadline(t *testing.T) {
-	needHosts(t, 2)
+	connect(t)
 	r := runOn(t, 1, "-f", "-c", "200", "-q", "10.9.0.2")
 	if r.status != cli.OK || r.stdout != "" || !strings.Contains(r.stderr, "\n200 sent, 200 received, ") {
 		t.Errorf("flood: status %d, stdout %q, stderr %q", r.status, r.stdout, r.stderr)
@@ -414,7 +424,7 @@ func TestSummaryOnStdoutIfAsked(t *testing.T) {
 
 // Anybody can send messages to the ports that answers come to.
 func TestStrayMessagesAreNoAnswers(t *testing.T) {
-	needHosts(t, 2)
+	connect(t)
 	p, lines := startPiped(t, "--json", "-i", "0.05", "-c", "40", "10.9.0.2")
 	h1, h2 := hostNetNS(t, labtest.Host(t, 1)), hostNetNS(t, labtest.Host(t, 2))
 	stranger, err := rdssock.Listen(netip.MustParseAddrPort("10.9.0.2:0"), &rdssock.Config{NetNS: h2})
@@ -467,7 +477,7 @@ func hostNetNS(t *testing.T, m *labtest.Machine) int {
 }
 
 func TestSettingTheClockChangesNothing(t *testing.T) {
-	needHosts(t, 2)
+	connect(t)
 	p, lines := startPiped(t, "--json", "-i", "0.1", "-c", "15", "10.9.0.2")
 	setClock(t, -time.Hour)
 	defer setClock(t, time.Hour)
@@ -496,7 +506,7 @@ func setClock(t *testing.T, by time.Duration) {
 
 // Answers are made where pings are received: with pings both ways neither may wait for the other.
 func TestManyPingsBothWaysEnd(t *testing.T) {
-	needHosts(t, 2)
+	connect(t)
 	processes, count := 4, "500"
 	if testing.Short() {
 		processes, count = 2, "30"

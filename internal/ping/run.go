@@ -6,8 +6,10 @@ import (
 	"time"
 )
 
-// maxStagger is the most by which the first pings to two targets are apart.
-const maxStagger = time.Millisecond
+// maxStagger is the most by which the first pings to two targets are apart. Targets that
+// differ in their type of service only may share a connection, and kernels lose
+// messages that are sent while one with several paths is being made.
+const maxStagger = 50 * time.Millisecond
 
 // Run pings the targets of cfg until their pings are used up, the deadline
 // passes or ctx is done, and returns a report for each target, in order.

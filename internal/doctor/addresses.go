@@ -111,11 +111,15 @@ func (f *Facts) checkAddress(r *report, a rdsinfo.Address) {
 	case a.Transport != "":
 		r.ok(subject, "transport %s, which goes before tcp", a.Transport)
 	case a.BindError != "":
-		if m, missing := diagnose.Transport(f); missing {
+		m, missing := diagnose.Transport(f)
+		switch {
+		case missing && m.Module == "rds_tcp":
 			r.fail(subject, m.Remedy(), "no transport serves it: %s is not loaded%s", m.Module, m.Because())
-			return
+		case missing && len(f.Last.RDMAPorts) > 0:
+			r.fail(subject, m.Remedy(), "rds_tcp does not serve it, and %s is not loaded%s", m.Module, m.Because())
+		default:
+			r.fail(subject, "ip route get "+subject+"; dmesg", "no transport serves it (%s): the kernel does not route it as its own here, as when %s belongs to a VRF", a.BindError, a.Device)
 		}
-		r.fail(subject, "look at the kernel's log: dmesg", "no transport serves it: %s", a.BindError)
 	}
 }
 

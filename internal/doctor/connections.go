@@ -11,13 +11,14 @@ import (
 
 func checkConnections(f *Facts, r *report) {
 	delta := rdsinfo.Compare(f.First.Snapshot, f.Last.Snapshot)
+	looks := f.looks()
 	up, foreign := 0, 0
 	for _, d := range delta.Connections {
 		switch {
 		case !f.isLocal(d.Local) && f.isForeign(d.Local):
 			foreign++
 		case d.After.Known:
-			up += f.checkConnection(r, d)
+			up += f.checkConnection(r, d, losses(looks, d))
 		}
 	}
 	switch {
@@ -38,84 +39,118 @@ func (f *Facts) isForeign(a netip.Addr) bool {
 	return len(f.elsewhere(a)) > 0 || f.Last.UnseenProcesses > 0
 }
 
-// checkConnection judges one and returns 1 if nothing is wrong with it.
-func (f *Facts) checkConnection(r *report, d rdsinfo.ConnectionDelta) int {
+// checkConnection judges one, which was lost so many times, and returns 1 if nothing is wrong with it.
+func (f *Facts) checkConnection(r *report, d rdsinfo.ConnectionDelta, losses int) int {
 	subject := connectionName(d.Local, d.Remote, d.TOS, d.Transport)
 	p := f.peer(d.Local, d.Remote)
 	waiting := ""
 	if d.Waiting.Messages > 0 {
-		waiting = fmt.Sprintf("; %d messages of %d bytes wait for it", d.Waiting.Messages, d.Waiting.Bytes)
+		waiting = fmt.Sprintf("; waiting for it: %s of %d bytes in all", count(d.Waiting.Messages, "message"), d.Waiting.Bytes)
 	}
 	state := d.After.Value
-	if times := f.renewed(d); times != "" {
+	if losses > 1 || losses == 1 && state == rdsinfo.StateUp {
 		cause, remedy := f.whyFlapping(p)
-		r.warn(subject, remedy, "it is flapping: %s%s%s", times, cause, waiting)
+		r.warn(subject, remedy, "it is flapping: lost %s within %s, and %v now%s%s", times(uint64(losses)), seconds(f), state, cause, waiting)
 		return 0
 	}
 	switch {
-	case state == rdsinfo.StateUp && d.Stuck && f.moved():
-		cause, remedy := f.why(p, d.Transport)
-		r.fail(subject, remedy, "it is up and stuck: nothing was acknowledged in %v%s: %s", seconds(f), waiting, cause)
 	case state == rdsinfo.StateUp && !f.isLocal(d.Local):
 		r.warn(subject, fmt.Sprintf("ip address add %v/BITS dev DEVICE", d.Local), "it is up, but %v is not an address of this host any more", d.Local)
+		return 0
+	case state == rdsinfo.StateUp && d.Stuck && f.moved():
+		cause, remedy := f.why(p, d.Transport)
+		r.fail(subject, remedy, "it is up and stuck: nothing was acknowledged in %s: %s%s", seconds(f), cause, waiting)
+		return 0
 	case state == rdsinfo.StateUp:
 		return 1
-	case state == rdsinfo.StateConnecting:
-		cause, remedy := f.why(p, d.Transport)
-		since := ""
-		if d.Before.Known && d.Before.Value != rdsinfo.StateUp && f.moved() {
-			since = fmt.Sprintf(" for at least %v", seconds(f))
-		}
-		r.fail(subject, remedy, "the kernel is trying to connect%s, in vain: %s%s", since, cause, waiting)
-	default:
-		cause, remedy := f.why(p, d.Transport)
-		v := Warn
-		if d.Waiting.Messages > 0 || state == rdsinfo.StateError {
-			v = Fail
-		}
-		r.add(v, subject, remedy, "it is %v: %s%s", state, cause, waiting)
 	}
+	cause, remedy := f.why(p, d.Transport)
+	what := fmt.Sprintf("it is %v", state)
+	if f.moved() && d.Before.Known {
+		what += fmt.Sprintf(", and was %v %s ago", d.Before.Value, seconds(f))
+	}
+	v := Fail
+	if state == rdsinfo.StateDown && d.Waiting.Messages == 0 {
+		v = Warn
+	}
+	r.add(v, subject, remedy, "%s: %s%s", what, cause, waiting)
 	return 0
 }
 
 func seconds(f *Facts) string { return fmt.Sprintf("%.1f s", f.elapsed().Seconds()) }
 
-// renewed says how a connection that was or is up was lost between the looks, and is empty if it was not.
-func (f *Facts) renewed(d rdsinfo.ConnectionDelta) string {
-	if !f.moved() || !d.Before.Known {
-		return ""
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
 	}
-	was, is := d.Before.Value == rdsinfo.StateUp, d.After.Value == rdsinfo.StateUp
-	resets := f.counterMoved("conn_reset")
-	switch {
-	case was && !is:
-		return fmt.Sprintf("it was up %s ago and is %v", seconds(f), d.After.Value)
-	case was && is && f.portsChanged(d):
-		return fmt.Sprintf("all its TCP sockets were replaced within %s, and connections reset %d times", seconds(f), resets)
-	case !was && is && resets > 0 && d.Before.Value != rdsinfo.StateConnecting:
-		return fmt.Sprintf("it was %v %s ago and is up", d.Before.Value, seconds(f))
-	}
-	return ""
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// portsChanged reports whether no TCP socket of the connection lasted.
-func (f *Facts) portsChanged(d rdsinfo.ConnectionDelta) bool {
-	before, after := tcpSockets(f.First, d), tcpSockets(f.Last, d)
-	if len(before) == 0 || len(after) == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(after, func(s [2]netip.AddrPort) bool { return slices.Contains(before, s) })
+// A look is what one snapshot shows of the connections.
+type look struct {
+	up  map[connectionKey]bool
+	tcp map[ends][]tcpPair
 }
 
-func tcpSockets(b *rdsinfo.Bundle, d rdsinfo.ConnectionDelta) [][2]netip.AddrPort {
-	all, _ := b.Snapshot.TCPSockets()
-	var of [][2]netip.AddrPort
-	for _, s := range all {
-		if s.Local.Addr() == d.Local && s.Remote.Addr() == d.Remote {
-			of = append(of, [2]netip.AddrPort{s.Local, s.Remote})
+type connectionKey struct {
+	ends
+	tos       rdsinfo.Optional[uint8]
+	transport string
+}
+
+type ends struct{ local, remote netip.Addr }
+
+// A tcpPair is the two ends of a TCP socket.
+type tcpPair struct{ local, remote netip.AddrPort }
+
+// looks are those of all snapshots, in order.
+func (f *Facts) looks() []look {
+	snapshots := []*rdsinfo.Snapshot{f.First.Snapshot}
+	if f.moved() {
+		snapshots = append(append(snapshots, f.Between...), f.Last.Snapshot)
+	}
+	looks := make([]look, len(snapshots))
+	for i, s := range snapshots {
+		looks[i] = look{make(map[connectionKey]bool), make(map[ends][]tcpPair)}
+		connections, _ := s.Connections()
+		for _, c := range connections {
+			if c.State() == rdsinfo.StateUp {
+				looks[i].up[connectionKey{ends{c.Local, c.Remote}, c.TOS, c.Transport}] = true
+			}
+		}
+		sockets, _ := s.TCPSockets()
+		for _, t := range sockets {
+			e := ends{t.Local.Addr(), t.Remote.Addr()}
+			looks[i].tcp[e] = append(looks[i].tcp[e], tcpPair{t.Local, t.Remote})
 		}
 	}
-	return of
+	return looks
+}
+
+// losses counts how often the connection was seen to be lost: it was up and is not, or none of its TCP
+// sockets is the same.
+func losses(looks []look, d rdsinfo.ConnectionDelta) int {
+	key := connectionKey{ends{d.Local, d.Remote}, d.TOS, d.Transport}
+	n := 0
+	wasUp := false
+	var before []tcpPair
+	for _, l := range looks {
+		up, now := l.up[key], l.tcp[key.ends]
+		if wasUp && (!up || replaced(before, now)) {
+			n++
+		}
+		wasUp = up
+		if len(now) > 0 {
+			before = now
+		}
+	}
+	return n
+}
+
+// replaced reports whether there were and are sockets, and none of them lasted.
+func replaced(before, after []tcpPair) bool {
+	return len(before) > 0 && len(after) > 0 &&
+		!slices.ContainsFunc(after, func(p tcpPair) bool { return slices.Contains(before, p) })
 }
 
 func (f *Facts) whyFlapping(p rdsinfo.Peer) (cause, remedy string) {
@@ -123,16 +158,6 @@ func (f *Facts) whyFlapping(p rdsinfo.Peer) (cause, remedy string) {
 		return "; " + cause, remedy
 	}
 	return "", fmt.Sprintf("look at what resets it: dmesg here and on %v, the link (ip -s link show dev %s), writes to net.rds.tcp.*, programs that kill sockets (ss -K)", p.Remote, p.Device)
-}
-
-// counterMoved returns by how much a counter grew.
-func (f *Facts) counterMoved(name string) uint64 {
-	for _, c := range rdsinfo.Compare(f.First.Snapshot, f.Last.Snapshot).Counters {
-		if c.Name == name {
-			return c.Moved.Value
-		}
-	}
-	return 0
 }
 
 func connectionName(local, remote netip.Addr, tos rdsinfo.Optional[uint8], transport string) string {

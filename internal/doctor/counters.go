@@ -24,7 +24,7 @@ var alarms = []struct {
 	{"cong_send_blocked", Warn, "sends waited since their destination is congested: a receiver on a peer does not read fast enough",
 		"rds-info doctor on the peers finds the receiver"},
 	{"send_queue_full", Info, "send buffers were full: programs send faster than peers acknowledge", ""},
-	{"conn_reset", Info, "connections were made anew", ""},
+	{"conn_reset", Info, "paths of connections were set up anew; a new connection counts several times", ""},
 }
 
 func checkCounters(f *Facts, r *report) {

@@ -15,6 +15,8 @@ type Facts struct {
 	// First and Last are two looks at the same host, some time apart. With one look
 	// only they are the same, and nothing can be said about what moves.
 	First, Last *rdsinfo.Bundle
+	// Between are looks at connections and TCP sockets in the meantime.
+	Between []*rdsinfo.Snapshot
 	// Processes are those that have sockets open, by the sockets' inodes; nil if
 	// they were not looked for.
 	Processes map[uint64][]rdsinfo.Process

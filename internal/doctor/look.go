@@ -52,7 +52,7 @@ func Look(ctx context.Context, cfg *Config) (*Facts, error) {
 		f.Host = &Host{Name: cfg.Host, Probed: cfg.Probe}
 		meanwhile.Go(func() { f.Host.reach(ctx, cfg, first) })
 	}
-	err = wait(ctx, cfg.Interval)
+	err = f.watch(ctx, read, cfg.Interval)
 	meanwhile.Wait()
 	if err != nil {
 		return nil, err
@@ -69,14 +69,31 @@ func Look(ctx context.Context, cfg *Config) (*Facts, error) {
 	return f, nil
 }
 
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+// betweenLooks is how many looks at the connections there are in the interval.
+const betweenLooks = 10
+
+// watch takes looks at the connections until the interval is over.
+func (f *Facts) watch(ctx context.Context, cfg *rdsinfo.Config, interval time.Duration) error {
+	over := time.NewTimer(interval)
+	defer over.Stop()
+	next := time.NewTicker(max(interval/betweenLooks, time.Millisecond))
+	defer next.Stop()
+	for {
+		select {
+		case <-over.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-next.C:
+		}
+		if f.First.SocketError != "" {
+			continue
+		}
+		s, err := rdsinfo.Read(cfg, rdsinfo.Connections, rdsinfo.TCPSockets)
+		if err != nil {
+			continue // the module was unloaded; the last look says so
+		}
+		f.Between = append(f.Between, s)
 	}
 }
 

@@ -95,6 +95,8 @@ func checkAddresses(f *Facts, r *report) {
 func (f *Facts) checkAddress(r *report, a rdsinfo.Address) {
 	subject := a.Addr.String()
 	switch {
+	case !a.Usable && a.Addr.IsLinkLocalUnicast():
+		r.info(subject, "no socket can be bound to it yet: it is tentative, as after its interface came up, or another host has it too")
 	case !a.Usable:
 		r.warn(subject, "ip -6 address show dev "+a.Device, "no socket can be bound to it: it is tentative, or another host has it too")
 	case a.Transport == "loopback":

@@ -84,16 +84,14 @@ func (f *Facts) elsewhere(a netip.Addr) []string {
 	return names
 }
 
-// near returns the other namespaces that have an address in the same network as a, and that address.
-func (f *Facts) near(a netip.Addr) (names []string, with netip.Addr) {
+// near returns another namespace that has an address in the same network as a, and that address.
+func (f *Facts) near(a netip.Addr) (name string, with netip.Addr, ok bool) {
 	for i := range f.Last.Others {
-		n := &f.Last.Others[i]
-		if on, ok := onLink(n.Addresses, a); ok {
-			names = append(names, namespaceName(n))
-			with = on.Addr
+		if on, ok := onLink(f.Last.Others[i].Addresses, a); ok {
+			return namespaceName(&f.Last.Others[i]), on.Addr, true
 		}
 	}
-	return names, with
+	return "", netip.Addr{}, false
 }
 
 // onLink returns the address whose network has a.

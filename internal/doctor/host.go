@@ -38,12 +38,11 @@ func checkRoute(f *Facts, r *report) {
 		r.ok(subject, "%s%s, from %v, with an MTU of %d bytes", w.Device, gateway, w.Local, w.MTU)
 		return
 	}
-	if names, with := f.near(w.Remote); len(names) > 0 {
-		if _, ok := onLink(f.Last.Namespace.Addresses, w.Remote); !ok {
-			r.fail(subject, fmt.Sprintf("rds-info doctor --netns %s %s", names[0], f.Host.Name),
-				"%s; wrong network namespace: %s has %v, in its network", w.RouteError, names[0], with)
-			return
-		}
+	_, here := onLink(f.Last.Namespace.Addresses, w.Remote)
+	if name, with, ok := f.near(w.Remote); ok && !here {
+		r.fail(subject, fmt.Sprintf("rds-info doctor --netns %s %s", name, f.Host.Name),
+			"%s; wrong network namespace: %s has %v, in its network", w.RouteError, name, with)
+		return
 	}
 	cause, remedy := f.whyNoWay(w)
 	r.fail(subject, remedy, "%s", cause)

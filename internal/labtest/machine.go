@@ -64,5 +64,32 @@ func (m *Machine) Mend() {
 	}
 }
 
+// Drop drops what comes for a TCP port of the host until the end of the
+// test.
+func (m *Machine) Drop(port uint16) {
+	m.t.Helper()
+	m.change(m.SetDrop(port, true), func() error { return m.SetDrop(port, false) })
+}
+
+// Deafen makes the host refuse connections to rds_tcp, as if it had none, until the
+// end of the test.
+func (m *Machine) Deafen() {
+	m.t.Helper()
+	m.change(m.SetDeaf(true), func() error { return m.SetDeaf(false) })
+}
+
+// change fails the test if err, and undoes the change at its end.
+func (m *Machine) change(err error, undo func() error) {
+	m.t.Helper()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() {
+		if err := undo(); err != nil {
+			m.t.Error(err)
+		}
+	})
+}
+
 // Start starts a program on the host.
 func (m *Machine) Start(cmd *exec.Cmd) error { return m.Do(cmd.Start) }

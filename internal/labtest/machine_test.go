@@ -1,11 +1,13 @@
 package labtest
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -94,6 +96,41 @@ func TestACutHostIsUnreachableUntilItIsMended(t *testing.T) {
 		}
 		if err != nil {
 			t.Errorf("%s: mended: %v", addr, err)
+		}
+	}
+}
+
+func TestAPortIsDroppedUntilTheEndOfTheTest(t *testing.T) {
+	Need(t, Root)
+	h1, h2 := Host(t, 1), Host(t, 2)
+	for _, addr := range []netip.Addr{h2.IPv4(), h2.IPv6()} {
+		to := listen(t, h2, addr)
+		t.Run(addr.String(), func(t *testing.T) {
+			Host(t, 2).Drop(netip.MustParseAddrPort(to).Port())
+			if err := dial(t, h1, to); !os.IsTimeout(err) {
+				t.Errorf("error %v, want a timeout", err)
+			}
+		})
+		if err := dial(t, h1, to); err != nil {
+			t.Errorf("%v, afterwards: %v", addr, err)
+		}
+	}
+}
+
+func TestADeafHostRefusesUntilTheEndOfTheTest(t *testing.T) {
+	Need(t, Root, TCP)
+	h1, h2 := Host(t, 1), Host(t, 2)
+	for _, addr := range []netip.Addr{h2.IPv4(), h2.IPv6()} {
+		const port = 16385 // of rds_tcp
+		to := netip.AddrPortFrom(addr, port).String()
+		t.Run(addr.String(), func(t *testing.T) {
+			Host(t, 2).Deafen()
+			if err := dial(t, h1, to); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("error %v, want a refusal", err)
+			}
+		})
+		if err := dial(t, h1, to); err != nil {
+			t.Errorf("%v, afterwards: %v", addr, err)
 		}
 	}
 }

@@ -27,3 +27,9 @@ func (h Host) Enter() error { return errLinux }
 
 // Do fails: network namespaces need Linux.
 func (h Host) Do(func() error) error { return errLinux }
+
+// SetDrop fails: network namespaces need Linux.
+func (h Host) SetDrop(uint16, bool) error { return errLinux }
+
+// SetDeaf fails: network namespaces need Linux.
+func (h Host) SetDeaf(bool) error { return errLinux }

@@ -52,7 +52,7 @@ type Config struct {
 	// FailWhenCongested returns ErrQueueFull. 0 means no limit.
 	DestinationLimit int
 
-	// RxPath asks for the time that each message spent between points of
+	// RXPath asks for the time that each message spent between points of
 	// the receive path, delivered as a control message of kind
 	// cmsg.KindRXPathLatency. At most three. The loopback transport measures none.
 	RXPath []cmsg.RXPoint

@@ -36,7 +36,9 @@ func TestHangs(t *testing.T) {
 	if os.Getenv("SAMPLE_HANG") == "" {
 		t.Skip("SAMPLE_HANG is not set")
 	}
-	fmt.Println("hanging")
+	// Not before it hangs: a signal right after the system call that prints would show the
+	// runtime's stack alone.
+	time.AfterFunc(100*time.Millisecond, func() { fmt.Println("hanging") })
 	hang()
 }
 

@@ -63,7 +63,7 @@ func umlMemoryDir(memoryMiB int, dirs ...string) (string, error) {
 			continue
 		}
 		const noexec = 0x8 // ST_NOEXEC of statfs(2): the guest's programs run from that memory
-		if int64(st.Bavail)*st.Bsize>>20 >= int64(memoryMiB) && st.Flags&noexec == 0 {
+		if int64(st.Bavail)*int64(st.Bsize)>>20 >= int64(memoryMiB) && st.Flags&noexec == 0 {
 			return dir, nil
 		}
 	}

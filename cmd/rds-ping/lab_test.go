@@ -73,7 +73,10 @@ func TestThousandPingsOnLoopbackAreAnswered(t *testing.T) {
 		n = 200
 	}
 	r := runOn(t, 0, "-c", strconv.Itoa(n), "-i", "1ms", "127.0.0.1")
-	if got := r.replies(t); r.status != cli.OK || len(got) != n || !slices.IsSorted(got) {
+	// When the process did not run for a while, answers are taken in any order.
+	got := r.replies(t)
+	slices.Sort(got)
+	if r.status != cli.OK || !slices.Equal(got, numbers(n)) {
 		t.Errorf("status %d, %d replies; stderr %q", r.status, len(got), r.stderr)
 	}
 	if want := fmt.Sprintf("\n%d sent, %[1]d received, 0 late, 0%% lost, ", n); !strings.Contains(r.stderr, want) {

@@ -40,30 +40,30 @@ func findings(t *testing.T, stdout string) []finding {
 
 // wantFinding looks for a finding of the check and verdict, with texts in subject, reason
 // and remedy.
-func wantFinding(t *testing.T, r result, want finding) {
+func wantFinding(t *testing.T, r labtest.Result, want finding) {
 	t.Helper()
-	for _, f := range findings(t, r.stdout) {
+	for _, f := range findings(t, r.Stdout) {
 		if f.Check == want.Check && f.Verdict == want.Verdict && strings.Contains(f.Subject, want.Subject) &&
 			strings.Contains(f.Reason, want.Reason) && strings.Contains(f.Remedy, want.Remedy) {
-			if r.status != 1 {
-				t.Errorf("exit status %d, want 1", r.status)
+			if r.Status != 1 {
+				t.Errorf("exit status %d, want 1", r.Status)
 			}
 			return
 		}
 	}
-	t.Errorf("no finding like %+v in\n%s%s", want, r.stdout, r.stderr)
+	t.Errorf("no finding like %+v in\n%s%s", want, r.Stdout, r.Stderr)
 }
 
 // wantHealthy fails the test if doctor finds a fault.
-func wantHealthy(t *testing.T, r result) {
+func wantHealthy(t *testing.T, r labtest.Result) {
 	t.Helper()
-	for _, f := range findings(t, r.stdout) {
+	for _, f := range findings(t, r.Stdout) {
 		if f.Verdict == "warn" || f.Verdict == "fail" {
 			t.Errorf("%+v", f)
 		}
 	}
-	if r.status != 0 {
-		t.Errorf("exit status %d, want 0; stderr %q", r.status, r.stderr)
+	if r.Status != 0 {
+		t.Errorf("exit status %d, want 0; stderr %q", r.Status, r.Stderr)
 	}
 }
 
@@ -71,7 +71,7 @@ func wantHealthy(t *testing.T, r result) {
 func connect(t *testing.T, from, to int) {
 	t.Helper()
 	for range 20 {
-		if runOn(t, from, "doctor", "--probe", "-i", "0.1", labtest.Host(t, to).IPv4().String()).status == 0 {
+		if labtest.RunOn(t, from, "doctor", "--probe", "-i", "0.1", labtest.Host(t, to).IPv4().String()).Status == 0 {
 			return
 		}
 	}
@@ -115,25 +115,25 @@ func socketOn(t *testing.T, n int, port uint16, cfg rdssock.Config) *rdssock.Con
 
 func TestDoctorFindsNothingWrongInAHealthyLab(t *testing.T) {
 	labtest.Need(t, labtest.TCP, labtest.Root, labtest.Hosts(3))
-	wantHealthy(t, runOn(t, 1, "doctor", "--json"))
+	wantHealthy(t, labtest.RunOn(t, 1, "doctor", "--json"))
 	connect(t, 1, 2)
-	r := runOn(t, 1, "doctor", "--json", "h2")
+	r := labtest.RunOn(t, 1, "doctor", "--json", "h2")
 	wantHealthy(t, r)
 	answered := false
-	for _, f := range findings(t, r.stdout) {
+	for _, f := range findings(t, r.Stdout) {
 		answered = answered || f.Check == "ping" && f.Verdict == "ok"
 	}
 	if !answered {
-		t.Errorf("no ping was answered:\n%s", r.stdout)
+		t.Errorf("no ping was answered:\n%s", r.Stdout)
 	}
 }
 
 func TestDoctorWithoutProbeMakesNoConnection(t *testing.T) {
 	labtest.Need(t, labtest.TCP, labtest.Root, labtest.Hosts(3))
 	to := netip.MustParseAddr("10.9.0.200")
-	r := runOn(t, 3, "doctor", "--json", "-i", "0.1", to.String())
-	if r.status != 0 || !strings.Contains(r.stdout, "--probe permits that") {
-		t.Errorf("status %d, %s", r.status, r.stdout)
+	r := labtest.RunOn(t, 3, "doctor", "--json", "-i", "0.1", to.String())
+	if r.Status != 0 || !strings.Contains(r.Stdout, "--probe permits that") {
+		t.Errorf("status %d, %s", r.Status, r.Stdout)
 	}
 	s, err := rdsinfo.Read(nil, rdsinfo.Connections)
 	if err != nil {
@@ -155,89 +155,89 @@ func TestDoctorNamesTheFault(t *testing.T) {
 	h2 := labtest.Host(t, 2).IPv4().String()
 	for _, tt := range []struct {
 		name string
-		do   func(t *testing.T) result
+		do   func(t *testing.T) labtest.Result
 		want finding
 	}{
-		{"an address that is not local", func(t *testing.T) result {
-			return runOn(t, 1, "doctor", "--json", "-i", "0.1", "--local", "10.9.0.77")
+		{"an address that is not local", func(t *testing.T) labtest.Result {
+			return labtest.RunOn(t, 1, "doctor", "--json", "-i", "0.1", "--local", "10.9.0.77")
 		}, finding{Check: "address", Verdict: "fail", Subject: "10.9.0.77", Reason: "not an address of this host", Remedy: "ip address"}},
 
-		{"an address of another namespace", func(t *testing.T) result {
-			return runOn(t, 1, "doctor", "--json", "-i", "0.1", "--local", h2)
+		{"an address of another namespace", func(t *testing.T) labtest.Result {
+			return labtest.RunOn(t, 1, "doctor", "--json", "-i", "0.1", "--local", h2)
 		}, finding{Check: "address", Verdict: "fail", Subject: h2, Reason: "of the network namespace h2", Remedy: "--netns h2"}},
 
-		{"the wrong namespace", func(t *testing.T) result {
-			return runOn(t, 0, "doctor", "--json", "-i", "0.1", h2)
+		{"the wrong namespace", func(t *testing.T) labtest.Result {
+			return labtest.RunOn(t, 0, "doctor", "--json", "-i", "0.1", h2)
 		}, finding{Check: "route", Verdict: "fail", Subject: h2, Reason: "wrong network namespace: h1 has 10.9.0.1", Remedy: "rds-info doctor --netns h1 " + h2}},
 
-		{"no route", func(t *testing.T) result {
-			return runOn(t, 1, "doctor", "--json", "-i", "0.1", "192.0.2.1")
+		{"no route", func(t *testing.T) labtest.Result {
+			return labtest.RunOn(t, 1, "doctor", "--json", "-i", "0.1", "192.0.2.1")
 		}, finding{Check: "route", Verdict: "fail", Subject: "192.0.2.1", Reason: "unreachable", Remedy: "ip route add 192.0.2.1 via"}},
 
-		{"the port behind a drop rule", func(t *testing.T) result {
+		{"the port behind a drop rule", func(t *testing.T) labtest.Result {
 			labtest.Host(t, 2).Drop(rdsinfo.TCPPort)
-			return runOn(t, 3, "doctor", "--json", "--probe", h2)
+			return labtest.RunOn(t, 3, "doctor", "--json", "--probe", h2)
 		}, finding{Check: "ping", Verdict: "fail", Subject: "to " + h2, Reason: "nothing answers at TCP port 16385 of " + h2 + ": a firewall drops it", Remedy: "nft list ruleset"}},
 
-		{"the port behind a drop rule, met by a connection that was up", func(t *testing.T) result {
+		{"the port behind a drop rule, met by a connection that was up", func(t *testing.T) labtest.Result {
 			connect(t, 1, 2)
 			labtest.Host(t, 2).Drop(rdsinfo.TCPPort)
-			return runOn(t, 1, "doctor", "--json", h2)
+			return labtest.RunOn(t, 1, "doctor", "--json", h2)
 		}, finding{Check: "ping", Verdict: "fail", Subject: "to " + h2, Reason: "acknowledges nothing over TCP", Remedy: "let TCP port 16385 through"}},
 
-		{"the link down", func(t *testing.T) result {
+		{"the link down", func(t *testing.T) labtest.Result {
 			connect(t, 1, 2)
 			labtest.Host(t, 1).Cut()
-			return runOn(t, 1, "doctor", "--json", h2)
+			return labtest.RunOn(t, 1, "doctor", "--json", h2)
 		}, finding{Check: "link", Verdict: "fail", Subject: "eth0", Reason: "it is down", Remedy: "ip link set eth0 up"}},
 
-		{"the link down, as the cause of no route", func(t *testing.T) result {
+		{"the link down, as the cause of no route", func(t *testing.T) labtest.Result {
 			labtest.Host(t, 1).Cut()
-			return runOn(t, 1, "doctor", "--json", h2)
+			return labtest.RunOn(t, 1, "doctor", "--json", h2)
 		}, finding{Check: "route", Verdict: "fail", Subject: h2, Reason: "eth0, which has 10.9.0.1 in the network of 10.9.0.2, is down", Remedy: "ip link set eth0 up"}},
 
-		{"the peer's link down", func(t *testing.T) result {
+		{"the peer's link down", func(t *testing.T) labtest.Result {
 			labtest.Host(t, 2).Cut()
-			return runOn(t, 1, "doctor", "--json", "--probe", "-W", "4", h2)
+			return labtest.RunOn(t, 1, "doctor", "--json", "--probe", "-W", "4", h2)
 		}, finding{Check: "neighbor", Verdict: "fail", Subject: h2, Reason: "does not answer on eth0", Remedy: "is its link"}},
 
-		{"a peer without RDS", func(t *testing.T) result {
+		{"a peer without RDS", func(t *testing.T) labtest.Result {
 			connect(t, 1, 2)
 			labtest.Host(t, 2).Deafen()
-			return runOn(t, 1, "doctor", "--json", h2)
+			return labtest.RunOn(t, 1, "doctor", "--json", h2)
 		}, finding{Check: "ping", Verdict: "fail", Subject: "to " + h2, Reason: "refuses TCP port 16385: there is no RDS over TCP", Remedy: "on " + h2 + ": modprobe rds_tcp"}},
 
-		{"a peer that answers no pings", func(t *testing.T) result {
+		{"a peer that answers no pings", func(t *testing.T) labtest.Result {
 			connect(t, 1, 2)
 			setSysctl(t, "net/rds/ping_enable", "0")
-			return runOn(t, 1, "doctor", "--json", h2)
+			return labtest.RunOn(t, 1, "doctor", "--json", h2)
 		}, finding{Check: "ping", Verdict: "fail", Subject: "to " + h2, Reason: "net.rds.ping_enable is 0 there", Remedy: "on " + h2 + ": sysctl -w net.rds.ping_enable=1"}},
 
-		{"a host that answers no pings", func(t *testing.T) result {
+		{"a host that answers no pings", func(t *testing.T) labtest.Result {
 			setSysctl(t, "net/rds/ping_enable", "0")
-			return runOn(t, 0, "doctor", "--json", "-i", "0.1")
+			return labtest.RunOn(t, 0, "doctor", "--json", "-i", "0.1")
 		}, finding{Check: "sysctl", Verdict: "warn", Subject: "net.rds.ping_enable", Reason: "answers no RDS pings", Remedy: "sysctl -w net.rds.ping_enable=1"}},
 
-		{"a tiny wmem_max", func(t *testing.T) result {
+		{"a tiny wmem_max", func(t *testing.T) labtest.Result {
 			setSysctl(t, "net/core/wmem_max", "16384")
-			return runOn(t, 1, "doctor", "--json", "-i", "0.1")
+			return labtest.RunOn(t, 1, "doctor", "--json", "-i", "0.1")
 		}, finding{Check: "buffer", Verdict: "warn", Subject: "net.core.wmem_max", Reason: "no message of more than 16384 bytes", Remedy: "sysctl -w net.core.wmem_max=1048576"}},
 
-		{"a congested receiver", func(t *testing.T) result {
+		{"a congested receiver", func(t *testing.T) labtest.Result {
 			congest(t)
-			return runOn(t, 2, "doctor", "--json")
+			return labtest.RunOn(t, 2, "doctor", "--json")
 		}, finding{Check: "receiver", Verdict: "fail", Subject: h2 + ":4711", Reason: "the receiver is congested: rds-info.test (process ", Remedy: "look at the program"}},
 
-		{"a congested receiver, seen from the sender", func(t *testing.T) result {
+		{"a congested receiver, seen from the sender", func(t *testing.T) labtest.Result {
 			blocked := congest(t)
 			defer keepTrying(t, blocked)()
-			return runOn(t, 1, "doctor", "--json")
+			return labtest.RunOn(t, 1, "doctor", "--json")
 		}, finding{Check: "counter", Verdict: "warn", Subject: "cong_send_", Reason: "a receiver on a peer does not read fast enough", Remedy: "on the peers"}},
 
-		{"a connection that is flapping", func(t *testing.T) result {
+		{"a connection that is flapping", func(t *testing.T) labtest.Result {
 			connect(t, 3, 1)
 			defer flap(t, 3)()
-			return runOn(t, 3, "doctor", "--json", "-i", "2")
+			return labtest.RunOn(t, 3, "doctor", "--json", "-i", "2")
 		}, finding{Check: "connection", Verdict: "warn", Subject: "10.9.0.3 to 10.9.0.1", Reason: "it is flapping: lost", Remedy: "look at what resets it"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) { wantFinding(t, tt.do(t), tt.want) })
@@ -311,15 +311,15 @@ func TestDoctorJudgesABundleAsItJudgesTheHost(t *testing.T) {
 	dir := t.TempDir()
 	first, last := filepath.Join(dir, "first"), filepath.Join(dir, "last")
 	for _, file := range []string{first, last} {
-		if r := runOn(t, 1, "snapshot", file); r.status != 0 {
+		if r := labtest.RunOn(t, 1, "snapshot", file); r.Status != 0 {
 			t.Fatalf("%+v", r)
 		}
 	}
 	want := finding{Check: "buffer", Verdict: "warn", Subject: "net.core.wmem_max"}
-	wantFinding(t, runOn(t, 0, "doctor", "--json", "--from", first), want)
-	r := runOn(t, 0, "doctor", "--json", "--from", first, "--from", last)
+	wantFinding(t, labtest.RunOn(t, 0, "doctor", "--json", "--from", first), want)
+	r := labtest.RunOn(t, 0, "doctor", "--json", "--from", first, "--from", last)
 	wantFinding(t, r, want)
-	if !strings.Contains(r.stdout, `"check":"counter","verdict":"ok"`) {
-		t.Errorf("two bundles say nothing about counters:\n%s", r.stdout)
+	if !strings.Contains(r.Stdout, `"check":"counter","verdict":"ok"`) {
+		t.Errorf("two bundles say nothing about counters:\n%s", r.Stdout)
 	}
 }

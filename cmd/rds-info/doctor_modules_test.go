@@ -76,8 +76,8 @@ func TestDoctorNamesTheModule(t *testing.T) {
 			if err != nil && !errors.As(err, &exit) {
 				t.Fatal(err)
 			}
-			r := result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
-			if r.status > 2 {
+			r := labtest.Result{Stdout: stdout.String(), Stderr: stderr.String(), Status: cmd.ProcessState.ExitCode()}
+			if r.Status > 2 {
 				t.Fatalf("%+v", r)
 			}
 			for _, want := range tt.want {

@@ -26,12 +26,12 @@ const dead = "10.9.0.199"
 var reply = regexp.MustCompile(`^ [ \d]{2,}\d: (\d+) usec$`)
 
 // replies returns the numbers of the pings that were answered, from lines as C prints them.
-func (r result) replies(t *testing.T) (seqs []int) {
+func replies(t *testing.T, r labtest.Result) (seqs []int) {
 	t.Helper()
-	if r.stdout == "" {
+	if r.Stdout == "" {
 		return nil
 	}
-	for _, line := range r.lines() {
+	for _, line := range r.Lines() {
 		if !reply.MatchString(line) {
 			t.Errorf("%q is no reply as C prints it", line)
 			continue
@@ -61,8 +61,8 @@ func needHosts(t *testing.T, n int) {
 func connect(t *testing.T) {
 	t.Helper()
 	needHosts(t, 2)
-	if r := runOn(t, 1, "-c1", "-i", "10", "-q", "10.9.0.2"); r.status != cli.OK {
-		t.Fatalf("status %d, stderr %q", r.status, r.stderr)
+	if r := labtest.RunOn(t, 1, "-c1", "-i", "10", "-q", "10.9.0.2"); r.Status != cli.OK {
+		t.Fatalf("status %d, stderr %q", r.Status, r.Stderr)
 	}
 }
 
@@ -72,15 +72,15 @@ func TestThousandPingsOnLoopbackAreAnswered(t *testing.T) {
 	if testing.Short() {
 		n = 200
 	}
-	r := runOn(t, 0, "-c", strconv.Itoa(n), "-i", "1ms", "127.0.0.1")
+	r := labtest.RunOn(t, 0, "-c", strconv.Itoa(n), "-i", "1ms", "127.0.0.1")
 	// When the process did not run for a while, answers are taken in any order.
-	got := r.replies(t)
+	got := replies(t, r)
 	slices.Sort(got)
-	if r.status != cli.OK || !slices.Equal(got, numbers(n)) {
-		t.Errorf("status %d, %d replies; stderr %q", r.status, len(got), r.stderr)
+	if r.Status != cli.OK || !slices.Equal(got, numbers(n)) {
+		t.Errorf("status %d, %d replies; stderr %q", r.Status, len(got), r.Stderr)
 	}
-	if want := fmt.Sprintf("\n%d sent, %[1]d received, 0 late, 0%% lost, ", n); !strings.Contains(r.stderr, want) {
-		t.Errorf("stderr %q", r.stderr)
+	if want := fmt.Sprintf("\n%d sent, %[1]d received, 0 late, 0%% lost, ", n); !strings.Contains(r.Stderr, want) {
+		t.Errorf("stderr %q", r.Stderr)
 	}
 }
 
@@ -106,9 +106,9 @@ func TestScriptsThatCallTheCToolGetWhatTheyExpect(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			needHosts(t, 2)
-			r := runOn(t, 1, tt.args...)
-			if n := len(r.replies(t)); r.status != tt.status || n != tt.replies || r.took > tt.atMost {
-				t.Errorf("status %d, %d replies in %v; want %d, %d, at most %v; stderr %q", r.status, n, r.took, tt.status, tt.replies, tt.atMost, r.stderr)
+			r := labtest.RunOn(t, 1, tt.args...)
+			if n := len(replies(t, r)); r.Status != tt.status || n != tt.replies || r.Took > tt.atMost {
+				t.Errorf("status %d, %d replies in %v; want %d, %d, at most %v; stderr %q", r.Status, n, r.Took, tt.status, tt.replies, tt.atMost, r.Stderr)
 			}
 		})
 	}
@@ -117,17 +117,17 @@ func TestScriptsThatCallTheCToolGetWhatTheyExpect(t *testing.T) {
 func TestADeadHostIsLostInTime(t *testing.T) {
 	t.Parallel()
 	needHosts(t, 2)
-	r := runOn(t, 1, "-c", "20", "-i", "0.2", dead)
-	if r.status != cli.Failed || r.stdout != "" || r.took < 4*time.Second || r.took > 6*time.Second {
-		t.Errorf("status %d after %v, stdout %q", r.status, r.took, r.stdout)
+	r := labtest.RunOn(t, 1, "-c", "20", "-i", "0.2", dead)
+	if r.Status != cli.Failed || r.Stdout != "" || r.Took < 4*time.Second || r.Took > 6*time.Second {
+		t.Errorf("status %d after %v, stdout %q", r.Status, r.Took, r.Stdout)
 	}
 	for _, n := range numbers(20) {
-		if want := "ping " + strconv.Itoa(n) + " to " + dead + " lost: "; strings.Count(r.stderr, want) != 1 {
-			t.Errorf("ping %d is not told as lost once; stderr %q", n, r.stderr)
+		if want := "ping " + strconv.Itoa(n) + " to " + dead + " lost: "; strings.Count(r.Stderr, want) != 1 {
+			t.Errorf("ping %d is not told as lost once; stderr %q", n, r.Stderr)
 		}
 	}
-	if !strings.Contains(r.stderr, "\n20 sent, 0 received, 0 late, 100% lost, ") {
-		t.Errorf("stderr %q", r.stderr)
+	if !strings.Contains(r.Stderr, "\n20 sent, 0 received, 0 late, 100% lost, ") {
+		t.Errorf("stderr %q", r.Stderr)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestACutCreditsNoPingToAnother(t *testing.T) {
 	for _, args := range runs {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			h2 := labtest.Host(t, 2)
-			p := start(t, 1, command(t, append(args, "--json", "10.9.0.2")...))
+			p := labtest.StartOn(t, 1, labtest.Command(t, append(args, "--json", "10.9.0.2")...))
 			time.Sleep(time.Second)
 			cutAt := time.Now()
 			h2.Cut()
@@ -151,10 +151,10 @@ func TestACutCreditsNoPingToAnother(t *testing.T) {
 			h2.Mend()
 			time.Sleep(cut + 3*time.Second)
 			p.Process.Signal(syscall.SIGINT)
-			r := finish(t, p)
-			objects := r.objects(t)
+			r := p.Finish(t)
+			parsed := objects(t, r)
 			answered, after := 0, 0
-			for _, o := range objects {
+			for _, o := range parsed {
 				if o.Type != "reply" && o.Type != "late" {
 					continue
 				}
@@ -171,14 +171,14 @@ func TestACutCreditsNoPingToAnother(t *testing.T) {
 						*o.Seq, sent.Sub(cutAt), mendAt.Sub(got))
 				}
 			}
-			s := objects[len(objects)-1]
-			if r.status != cli.OK || s.Type != "summary" || s.Duplicates != 0 || answered != s.Received+s.Late {
-				t.Fatalf("status %d, %d answers, summary %+v; stderr %q", r.status, answered, s, r.stderr)
+			s := parsed[len(parsed)-1]
+			if r.Status != cli.OK || s.Type != "summary" || s.Duplicates != 0 || answered != s.Received+s.Late {
+				t.Fatalf("status %d, %d answers, summary %+v; stderr %q", r.Status, answered, s, r.Stderr)
 			}
 			if after == 0 || s.Lost == 0 || s.Sent != s.Received+s.Lost+s.Outstanding {
 				t.Errorf("%d answers after the cut, summary %+v", after, s)
 			}
-			if diff := seqs(objects, "reply", "lost"); !distinct(diff) {
+			if diff := seqs(parsed, "reply", "lost"); !distinct(diff) {
 				t.Errorf("a ping is both answered and lost, or twice so: %v", diff)
 			}
 		})
@@ -189,9 +189,9 @@ func TestDelayShowsInTheRoundTrip(t *testing.T) {
 	needHosts(t, 2)
 	labtest.Need(t, labtest.Netem)
 	labtest.Host(t, 2).Netem("delay 150ms")
-	r := runOn(t, 1, "-c", "8", "-i", "0.1", "--json", "10.9.0.2")
+	r := labtest.RunOn(t, 1, "-c", "8", "-i", "0.1", "--json", "10.9.0.2")
 	n := 0
-	for _, o := range r.objects(t) {
+	for _, o := range objects(t, r) {
 		if o.Type == "reply" {
 			n++
 			if *o.RTT < int64(150*time.Millisecond) {
@@ -199,8 +199,8 @@ func TestDelayShowsInTheRoundTrip(t *testing.T) {
 			}
 		}
 	}
-	if n == 0 || r.status != cli.OK {
-		t.Errorf("status %d, %d replies; %s", r.status, n, r.stdout)
+	if n == 0 || r.Status != cli.OK {
+		t.Errorf("status %d, %d replies; %s", r.Status, n, r.Stdout)
 	}
 }
 
@@ -209,19 +209,19 @@ func TestLateAnswersAreShownUnderTheirNumber(t *testing.T) {
 	labtest.Need(t, labtest.Netem)
 	connect(t)
 	labtest.Host(t, 2).Netem("delay 400ms")
-	r := runOn(t, 1, "-c", "4", "-i", "0.3", "-W", "0.1", "10.9.0.2")
-	if got := r.replies(t); len(got) == 0 || !slices.IsSorted(got) {
-		t.Errorf("stdout %q", r.stdout)
+	r := labtest.RunOn(t, 1, "-c", "4", "-i", "0.3", "-W", "0.1", "10.9.0.2")
+	if got := replies(t, r); len(got) == 0 || !slices.IsSorted(got) {
+		t.Errorf("stdout %q", r.Stdout)
 	}
-	for _, line := range r.lines() {
+	for _, line := range r.Lines() {
 		if m := reply.FindStringSubmatch(line); m != nil {
 			if usec, _ := strconv.Atoi(m[1]); usec < 400_000 {
 				t.Errorf("%q is too fast", line)
 			}
 		}
 	}
-	if r.status != cli.Failed || !strings.Contains(r.stderr, "4 sent, 0 received, ") || !strings.Contains(r.stderr, " late, 100% lost") {
-		t.Errorf("status %d, stderr %q", r.status, r.stderr)
+	if r.Status != cli.Failed || !strings.Contains(r.Stderr, "4 sent, 0 received, ") || !strings.Contains(r.Stderr, " late, 100% lost") {
+		t.Errorf("status %d, stderr %q", r.Status, r.Stderr)
 	}
 }
 
@@ -257,9 +257,9 @@ func TestSourceOfPings(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			needHosts(t, 3)
-			r := runOn(t, 1, append([]string{"-c1", "-i", "3"}, tt.args...)...)
-			if r.status != tt.status || !strings.Contains(r.stderr, tt.want) {
-				t.Errorf("status %d, stderr %q; want %d and %q", r.status, r.stderr, tt.status, tt.want)
+			r := labtest.RunOn(t, 1, append([]string{"-c1", "-i", "3"}, tt.args...)...)
+			if r.Status != tt.status || !strings.Contains(r.Stderr, tt.want) {
+				t.Errorf("status %d, stderr %q; want %d and %q", r.Status, r.Stderr, tt.status, tt.want)
 			}
 		})
 	}
@@ -267,37 +267,37 @@ func TestSourceOfPings(t *testing.T) {
 
 func TestSeveralHosts(t *testing.T) {
 	needHosts(t, 3)
-	r := runOn(t, 1, "-c2", "-i", "0.5", "-W", "4", "h2", "10.9.0.3", "fd00::3")
+	r := labtest.RunOn(t, 1, "-c2", "-i", "0.5", "-W", "4", "h2", "10.9.0.3", "fd00::3")
 	for _, want := range []string{"reply 1 from h2 (", "reply 2 from 10.9.0.3: ", "reply 2 from fd00::3: "} {
-		if !strings.Contains(r.stdout, want) {
-			t.Errorf("%q is not in stdout %q", want, r.stdout)
+		if !strings.Contains(r.Stdout, want) {
+			t.Errorf("%q is not in stdout %q", want, r.Stdout)
 		}
 	}
-	if r.status != cli.OK || strings.Contains(r.stdout, " usec") || len(r.lines()) != 6 {
-		t.Errorf("status %d, stdout %q", r.status, r.stdout)
+	if r.Status != cli.OK || strings.Contains(r.Stdout, " usec") || len(r.Lines()) != 6 {
+		t.Errorf("status %d, stdout %q", r.Status, r.Stdout)
 	}
 	for _, tt := range []struct {
 		other  string
 		status int
 	}{{dead, cli.Failed}, {"203.0.113.9", cli.CannotTry}} {
-		r := runOn(t, 1, "-c1", "-i", "2", "10.9.0.2", tt.other)
-		if r.status != tt.status || !strings.Contains(r.stdout, "reply 1 from 10.9.0.2: ") {
-			t.Errorf("with %s: status %d, stdout %q; want %d and a reply", tt.other, r.status, r.stdout, tt.status)
+		r := labtest.RunOn(t, 1, "-c1", "-i", "2", "10.9.0.2", tt.other)
+		if r.Status != tt.status || !strings.Contains(r.Stdout, "reply 1 from 10.9.0.2: ") {
+			t.Errorf("with %s: status %d, stdout %q; want %d and a reply", tt.other, r.Status, r.Stdout, tt.status)
 		}
 	}
 }
 
 func TestAllPingsEveryConnection(t *testing.T) {
 	needHosts(t, 2)
-	runOn(t, 1, "-c1", "-i", "3", "10.9.0.2", "fd00::2", "10.9.0.1")
-	r := runOn(t, 1, "--all", "-c1", "-i", "4")
+	labtest.RunOn(t, 1, "-c1", "-i", "3", "10.9.0.2", "fd00::2", "10.9.0.1")
+	r := labtest.RunOn(t, 1, "--all", "-c1", "-i", "4")
 	for _, want := range []string{"reply 1 from 10.9.0.2: ", "reply 1 from fd00::2: ", "reply 1 from 10.9.0.1: "} {
-		if strings.Count(r.stdout, want) != 1 {
-			t.Errorf("%q is not once in stdout %q", want, r.stdout)
+		if strings.Count(r.Stdout, want) != 1 {
+			t.Errorf("%q is not once in stdout %q", want, r.Stdout)
 		}
 	}
-	if r := runOn(t, 1, "--all", "-6", "-c1", "-i", "4"); strings.Contains(r.stdout, "10.9") || !strings.Contains(r.stdout, "fd00::2") {
-		t.Errorf("-6: stdout %q", r.stdout)
+	if r := labtest.RunOn(t, 1, "--all", "-6", "-c1", "-i", "4"); strings.Contains(r.Stdout, "10.9") || !strings.Contains(r.Stdout, "fd00::2") {
+		t.Errorf("-6: stdout %q", r.Stdout)
 	}
 }
 
@@ -312,9 +312,9 @@ func TestNetNS(t *testing.T) {
 		{"/run/netns/h2", "10.9.0.1", cli.OK, "from 10.9.0.2"},
 		{"nowhere", "10.9.0.1", cli.CannotTry, "there is no such network namespace"},
 	} {
-		r := runOn(t, 0, "-c1", "-i", "3", "--netns", tt.netns, tt.host)
-		if r.status != tt.status || !strings.Contains(r.stderr, tt.want) {
-			t.Errorf("%s: status %d, stderr %q; want %d and %q", tt.netns, r.status, r.stderr, tt.status, tt.want)
+		r := labtest.RunOn(t, 0, "-c1", "-i", "3", "--netns", tt.netns, tt.host)
+		if r.Status != tt.status || !strings.Contains(r.Stderr, tt.want) {
+			t.Errorf("%s: status %d, stderr %q; want %d and %q", tt.netns, r.Status, r.Stderr, tt.status, tt.want)
 		}
 	}
 }
@@ -325,17 +325,17 @@ func TestSignals(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			p, _ := startPiped(t, "-i", "0.1", "10.9.0.2")
 			p.Process.Signal(sig)
-			if r := finish(t, p); r.status != cli.OK || !strings.Contains(r.stderr, " sent, ") {
-				t.Errorf("status %d, stderr %q", r.status, r.stderr)
+			if r := p.Finish(t); r.Status != cli.OK || !strings.Contains(r.Stderr, " sent, ") {
+				t.Errorf("status %d, stderr %q", r.Status, r.Stderr)
 			}
 		})
 	}
 	t.Run("an interruption without a reply fails", func(t *testing.T) {
-		p := start(t, 1, command(t, dead))
+		p := labtest.StartOn(t, 1, labtest.Command(t, dead))
 		time.Sleep(1500 * time.Millisecond)
 		p.Process.Signal(syscall.SIGINT)
-		if r := finish(t, p); r.status != cli.Failed || !strings.Contains(r.stderr, " 1 outstanding") {
-			t.Errorf("status %d, stderr %q", r.status, r.stderr)
+		if r := p.Finish(t); r.Status != cli.Failed || !strings.Contains(r.Stderr, " 1 outstanding") {
+			t.Errorf("status %d, stderr %q", r.Status, r.Stderr)
 		}
 	})
 	t.Run("SIGQUIT asks for a summary and the run goes on", func(t *testing.T) {
@@ -350,23 +350,23 @@ func TestSignals(t *testing.T) {
 		for line := range lines {
 			last = line
 		}
-		if r := finish(t, p); r.status != cli.OK || decode(t, last).Type != "summary" {
-			t.Errorf("status %d, last line %q", r.status, last)
+		if r := p.Finish(t); r.Status != cli.OK || decode(t, last).Type != "summary" {
+			t.Errorf("status %d, last line %q", r.Status, last)
 		}
 	})
 }
 
 // startPiped starts rds-ping on h1 and waits for the first line it prints: what is
 // printed into a pipe comes at once, not at the end.
-func startPiped(t *testing.T, args ...string) (*process, <-chan string) {
+func startPiped(t *testing.T, args ...string) (*labtest.Process, <-chan string) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := command(t, args...)
+	cmd := labtest.Command(t, args...)
 	cmd.Stdout = w
-	p := start(t, 1, cmd)
+	p := labtest.StartOn(t, 1, cmd)
 	w.Close()
 	lines := make(chan string, 1000)
 	first := make(chan struct{})
@@ -392,13 +392,13 @@ func startPiped(t *testing.T, args ...string) (*process, <-chan string) {
 
 func TestFloodAndDeadline(t *testing.T) {
 	connect(t)
-	r := runOn(t, 1, "-f", "-c", "200", "-q", "10.9.0.2")
-	if r.status != cli.OK || r.stdout != "" || !strings.Contains(r.stderr, "\n200 sent, 200 received, ") {
-		t.Errorf("flood: status %d, stdout %q, stderr %q", r.status, r.stdout, r.stderr)
+	r := labtest.RunOn(t, 1, "-f", "-c", "200", "-q", "10.9.0.2")
+	if r.Status != cli.OK || r.Stdout != "" || !strings.Contains(r.Stderr, "\n200 sent, 200 received, ") {
+		t.Errorf("flood: status %d, stdout %q, stderr %q", r.Status, r.Stdout, r.Stderr)
 	}
-	r = runOn(t, 1, "-i", "0.1", "-w", "1", "10.9.0.2")
-	if r.status != cli.OK || r.took < time.Second || r.took > 3*time.Second {
-		t.Errorf("deadline: status %d after %v, stderr %q", r.status, r.took, r.stderr)
+	r = labtest.RunOn(t, 1, "-i", "0.1", "-w", "1", "10.9.0.2")
+	if r.Status != cli.OK || r.Took < time.Second || r.Took > 3*time.Second {
+		t.Errorf("deadline: status %d after %v, stderr %q", r.Status, r.Took, r.Stderr)
 	}
 }
 
@@ -409,19 +409,19 @@ func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer full.Close()
-	cmd := command(t, "-i", "0.1", "127.0.0.1")
+	cmd := labtest.Command(t, "-i", "0.1", "127.0.0.1")
 	cmd.Stdout = full
-	r := finish(t, start(t, 0, cmd))
-	if r.status != cli.CannotTry || !strings.Contains(r.stderr, "cannot write the output: ") {
-		t.Errorf("status %d, stderr %q", r.status, r.stderr)
+	r := labtest.StartOn(t, 0, cmd).Finish(t)
+	if r.Status != cli.CannotTry || !strings.Contains(r.Stderr, "cannot write the output: ") {
+		t.Errorf("status %d, stderr %q", r.Status, r.Stderr)
 	}
 }
 
 func TestSummaryOnStdoutIfAsked(t *testing.T) {
 	labtest.Need(t, labtest.RDS)
-	r := runOn(t, 0, "-c1", "--summary", "127.0.0.1")
-	if r.status != cli.OK || r.stderr != "" || !strings.Contains(r.stdout, "\n1 sent, 1 received, ") {
-		t.Errorf("status %d, stdout %q, stderr %q", r.status, r.stdout, r.stderr)
+	r := labtest.RunOn(t, 0, "-c1", "--summary", "127.0.0.1")
+	if r.Status != cli.OK || r.Stderr != "" || !strings.Contains(r.Stdout, "\n1 sent, 1 received, ") {
+		t.Errorf("status %d, stdout %q, stderr %q", r.Status, r.Stdout, r.Stderr)
 	}
 }
 
@@ -461,10 +461,10 @@ func TestStrayMessagesAreNoAnswers(t *testing.T) {
 	last := ""
 	for last = range lines {
 	}
-	r := finish(t, p)
+	r := p.Finish(t)
 	s := decode(t, last)
-	if sent == 0 || r.status != cli.OK || s.Sent != 40 || s.Received != 40 || s.Duplicates != 0 || s.Errors != 0 {
-		t.Errorf("%d stray messages; status %d, summary %+v", sent, r.status, s)
+	if sent == 0 || r.Status != cli.OK || s.Sent != 40 || s.Received != 40 || s.Duplicates != 0 || s.Errors != 0 {
+		t.Errorf("%d stray messages; status %d, summary %+v", sent, r.Status, s)
 	}
 }
 
@@ -491,10 +491,10 @@ func TestSettingTheClockChangesNothing(t *testing.T) {
 		}
 		last = line
 	}
-	r := finish(t, p)
+	r := p.Finish(t)
 	s := decode(t, last)
-	if r.status != cli.OK || s.Received != 15 || time.Duration(s.Elapsed) < 1400*time.Millisecond || time.Duration(s.Elapsed) > 5*time.Second {
-		t.Errorf("status %d, summary %+v", r.status, s)
+	if r.Status != cli.OK || s.Received != 15 || time.Duration(s.Elapsed) < 1400*time.Millisecond || time.Duration(s.Elapsed) > 5*time.Second {
+		t.Errorf("status %d, summary %+v", r.Status, s)
 	}
 }
 
@@ -514,15 +514,15 @@ func TestManyPingsBothWaysEnd(t *testing.T) {
 	if testing.Short() {
 		processes, count = 2, "30"
 	}
-	var running []*process
+	var running []*labtest.Process
 	for range processes {
 		for from, to := range map[int]string{1: "10.9.0.2", 2: "10.9.0.1"} {
-			running = append(running, start(t, from, command(t, "-i", "1ms", "-c", count, "-W", "10", "-q", "--summary", to)))
+			running = append(running, labtest.StartOn(t, from, labtest.Command(t, "-i", "1ms", "-c", count, "-W", "10", "-q", "--summary", to)))
 		}
 	}
 	for _, p := range running {
-		if r := finish(t, p); r.status != cli.OK || !strings.Contains(r.stdout, " 0% lost") {
-			t.Errorf("%q: status %d, stdout %q, stderr %q", p.Args[1:], r.status, r.stdout, r.stderr)
+		if r := p.Finish(t); r.Status != cli.OK || !strings.Contains(r.Stdout, " 0% lost") {
+			t.Errorf("%q: status %d, stdout %q, stderr %q", p.Args[1:], r.Status, r.Stdout, r.Stderr)
 		}
 	}
 }
@@ -546,9 +546,9 @@ func decode(t *testing.T, line string) (o object) {
 }
 
 // objects parses what was printed: each line on its own.
-func (r result) objects(t *testing.T) (all []object) {
+func objects(t *testing.T, r labtest.Result) (all []object) {
 	t.Helper()
-	for _, line := range r.lines() {
+	for _, line := range r.Lines() {
 		all = append(all, decode(t, line))
 	}
 	return all

@@ -70,7 +70,7 @@ func (f *Facts) whyTCP(p rdsinfo.Peer) (cause, remedy string) {
 				firewall + "; ping " + p.Remote.String()
 		}
 	}
-	if f.Last.TCP.AttemptsFailed > f.First.TCP.AttemptsFailed {
+	if f.refused() {
 		return fmt.Sprintf("%v refuses TCP port %d: there is no RDS over TCP (%d attempts were refused meanwhile)",
 				p.Remote, rdsinfo.TCPPort, f.Last.TCP.AttemptsFailed-f.First.TCP.AttemptsFailed),
 			fmt.Sprintf("on %v: modprobe rds_tcp", p.Remote)

@@ -217,8 +217,8 @@ func checkReceivers(f *Facts, r *report) {
 			v, reads = Warn, "and reads too slowly"
 		}
 		r.add(v, s.Bound.String(), fmt.Sprintf("look at the program: is it stopped, blocked or overloaded; should it ask for a larger buffer (SO_RCVBUF, up to net.core.rmem_max=%s)", or(f.Last.Sysctls["net.core.rmem_max"], "?")),
-			"the receiver is congested: %s has %d messages of %d bytes waiting, its buffer is %d, %s; senders to it have to wait",
-			f.owner(s.Inode), q.messages, q.bytes, s.ReceiveBuffer, reads)
+			"the receiver is congested: %s has %s of %d bytes waiting, its buffer is %d, %s; senders to it have to wait",
+			f.owner(s.Inode), count(q.messages, "message"), q.bytes, s.ReceiveBuffer, reads)
 	}
 	if len(r.findings) == 0 && checked > 0 {
 		r.ok("", "none of %d sockets is congested", checked)

@@ -114,7 +114,8 @@ func (f *Facts) checkPing(r *report, p Ping) {
 func (f *Facts) whyNoPong(p Ping) (cause, remedy string) {
 	peer := f.peer(p.Local, p.Remote)
 	cause, remedy = f.why(peer, p.Transport)
-	if c, ok := connection(f.Last, p); ok && c.State() == rdsinfo.StateUp && f.tcpHealthy(peer) {
+	// The state is that of the first path: pings that take another may be refused meanwhile.
+	if c, ok := connection(f.Last, p); ok && c.State() == rdsinfo.StateUp && f.tcpHealthy(peer) && !f.refused() {
 		if noWay, _ := f.whyNoWay(peer); noWay == "" {
 			return fmt.Sprintf("the connection is up, so that the kernel of %v has them, but it answers no pings: %s is 0 there", p.Remote, pingEnable),
 				fmt.Sprintf("on %v: sysctl -w %s=1", p.Remote, pingEnable)
@@ -122,6 +123,9 @@ func (f *Facts) whyNoPong(p Ping) (cause, remedy string) {
 	}
 	return cause, remedy
 }
+
+// refused reports whether attempts to connect over TCP were refused between the two looks.
+func (f *Facts) refused() bool { return f.Last.TCP.AttemptsFailed > f.First.TCP.AttemptsFailed }
 
 // tcpHealthy reports whether TCP gets what it sends acknowledged.
 func (f *Facts) tcpHealthy(p rdsinfo.Peer) bool {

@@ -310,7 +310,7 @@ func TestNetNS(t *testing.T) {
 	}{
 		{"h2", "10.9.0.1", cli.OK, "from 10.9.0.2"},
 		{"/run/netns/h2", "10.9.0.1", cli.OK, "from 10.9.0.2"},
-		{"nowhere", "10.9.0.1", cli.CannotTry, "there is no such network namespace"},
+		{"nowhere", "10.9.0.1", cli.CannotTry, `no network namespace "nowhere"`},
 	} {
 		r := labtest.RunOn(t, 0, "-c1", "-i", "3", "--netns", tt.netns, tt.host)
 		if r.Status != tt.status || !strings.Contains(r.Stderr, tt.want) {

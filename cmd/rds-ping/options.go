@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/rdskit/rdskit/internal/cli"
+	"github.com/rdskit/rdskit/internal/netns"
 	"github.com/rdskit/rdskit/internal/ping"
 )
 
@@ -71,7 +70,7 @@ func (o *options) app() *cli.App {
 			&cli.BoolFlag{Name: "ipv4", Aliases: []string{"4"}, Destination: &o.ipv4, Usage: "take IPv4 addresses of names only"},
 			&cli.BoolFlag{Name: "ipv6", Aliases: []string{"6"}, Destination: &o.ipv6, Usage: "take IPv6 addresses of names only"},
 			&cli.BoolFlag{Name: "all", Destination: &o.all, Usage: "ping along every connection that the kernel has"},
-			&cli.StringFlag{Name: "netns", Destination: &o.netns, Usage: "ping from the network namespace `NAME`, or a path to one"},
+			&cli.StringFlag{Name: "netns", Destination: &o.netns, Usage: "ping from the network namespace `NAME`: a name, the number of a process, or a path"},
 			&cli.BoolFlag{Name: "load", Destination: &o.load, Usage: "let the kernel load RDS modules that are missing"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Destination: &o.quiet, Usage: "print the summary only"},
 			&cli.BoolFlag{Name: "timestamps", Aliases: []string{"D"}, Destination: &o.stamps, Usage: "begin lines with the time, in seconds since 1970"},
@@ -113,9 +112,9 @@ func (o *options) run(c *cli.Context) error {
 		Flood: o.flood, Outstanding: int(o.outstanding.Value), ReportWaiting: o.waiting,
 	}
 	if o.netns != "" {
-		f, err := openNetNS(o.netns)
+		f, err := netns.Open(o.netns)
 		if err != nil {
-			return err
+			return fmt.Errorf("--netns: %w", err)
 		}
 		defer f.Close()
 		finder.NetNS = int(f.Fd())
@@ -221,20 +220,4 @@ func (o *options) network() string {
 		return "ip6"
 	}
 	return "ip"
-}
-
-// openNetNS opens a network namespace by its name in ip-netns(8) or by a path.
-func openNetNS(name string) (*os.File, error) {
-	path := name
-	if !strings.Contains(name, "/") {
-		path = "/run/netns/" + name
-	}
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) && path != name {
-		return nil, fmt.Errorf("--netns %q: there is no such network namespace (ip netns list): %w", name, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--netns: %w", err)
-	}
-	return f, nil
 }

@@ -259,7 +259,8 @@ func lookupLong(flags []Flag, name string) (Flag, error) {
 
 func unknownLong(flags []Flag, name string) error {
 	e := &UsageError{Option: "--" + name, Reason: "is not an option"}
-	if s := cli.SuggestFlag(flags, name, true); len(s) > 3 && name != "" {
+	// What SuggestFlag finds nearest can be far: a slip rarely changes the first letter.
+	if s := cli.SuggestFlag(flags, name, true); len(s) > 3 && name != "" && s[2] == name[0] {
 		e.Reason += fmt.Sprintf(" (did you mean %s?)", s)
 	}
 	return e

@@ -173,6 +173,7 @@ func TestParseErrorsNameTheOptionAndTheWayOut(t *testing.T) {
 		{"-nxk", "-x is not an option (in -nxk)"},
 		{"-quiet", "-u is not an option (in -quiet; did you mean --quiet?)"},
 		{"--cuont 3", "--cuont is not an option (did you mean --count?)"},
+		{"--bogus", "--bogus is not an option"},
 		{"--=3", "-- is not an option"},
 		{"-c", "-c needs a value: N"},
 		{"--interval", "--interval needs a value: TIME"},

@@ -143,6 +143,9 @@ func (o *options) print() error {
 // printEveryNamespace prints the tables of each namespace below its heading, as C
 // does.
 func (o *options) printEveryNamespace() error {
+	if err := o.allowed(); err != nil {
+		return err
+	}
 	all, unseen, err := netns.All()
 	if err != nil {
 		return err

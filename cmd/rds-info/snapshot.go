@@ -16,7 +16,7 @@ func snapshotCommand() *cli.Command {
 		Name:        "snapshot",
 		Usage:       "write all tables, sysctls and module parameters to FILE, for --from and diff",
 		ArgsUsage:   "FILE",
-		Flags:       s.flags()[:1],
+		Flags:       s.flags()[:2],
 		Description: "A FILE of - is stdout. An existing FILE is replaced, once all is written.",
 		Action: func(c *cli.Context) error {
 			if c.Args().Len() != 1 {

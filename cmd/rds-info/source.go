@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"os"
+	"syscall"
 
 	"github.com/rdskit/rdskit/internal/cli"
+	"github.com/rdskit/rdskit/internal/module"
 	"github.com/rdskit/rdskit/internal/netns"
 	"github.com/rdskit/rdskit/rdsinfo"
 )
@@ -12,17 +14,33 @@ import (
 // A source is where snapshots come from.
 type source struct {
 	netns, from string
+	load        bool
 }
 
 func (s *source) flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "netns", Destination: &s.netns, Usage: "of the network namespace `NAME`, or of that of a process by its number"},
+		&cli.BoolFlag{Name: "load", Destination: &s.load, Usage: "let the kernel load the module rds if it is missing"},
 		&cli.StringFlag{Name: "from", Destination: &s.from, Usage: "of the bundle `FILE` instead of this host"},
 	}
 }
 
+// errNoRDS is that of socket(2) without the module.
+var errNoRDS = os.NewSyscallError("socket", syscall.EAFNOSUPPORT)
+
+// allowed refuses to make a socket that would make the kernel load a module, as some do.
+func (s *source) allowed() error {
+	if s.load || (module.System{}).Loaded("rds") {
+		return nil
+	}
+	return explainSocket(errNoRDS)
+}
+
 // with calls f with what to read, unless it is a bundle.
 func (s *source) with(f func(*rdsinfo.Config) error) error {
+	if err := s.allowed(); err != nil {
+		return err
+	}
 	cfg := &rdsinfo.Config{}
 	if s.netns != "" {
 		ns, err := netns.Open(s.netns)

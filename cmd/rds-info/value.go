@@ -8,7 +8,9 @@ import (
 	"syscall"
 
 	"github.com/rdskit/rdskit/internal/cli"
+	"github.com/rdskit/rdskit/internal/diagnose"
 	"github.com/rdskit/rdskit/internal/info"
+	"github.com/rdskit/rdskit/internal/module"
 	"github.com/rdskit/rdskit/rdsinfo"
 )
 
@@ -90,7 +92,7 @@ func explainSocket(err error) error {
 	}
 	hint := ""
 	if errno == syscall.EAFNOSUPPORT {
-		hint = ": the kernel has no RDS; load its module with modprobe rds"
+		hint = ": the module rds is not loaded" + diagnose.Find(module.System{}, "rds").Explain(", or give --load")
 	}
 	return &cli.ExitError{Status: cli.CannotTry, Err: errors.New("Unable to create socket: " + cText(errno) + hint)}
 }

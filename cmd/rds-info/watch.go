@@ -31,7 +31,7 @@ func watchCommand(terminal *os.File, out *output) *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.GenericFlag{Name: "filter", Value: &o.filter, Usage: "only connections and sockets with each of `KEY=VALUE,...`"},
 			&cli.GenericFlag{Name: "count", Value: &o.count, Usage: "end after `N` times; 0 has no end"},
-		}, o.source.flags()[:1]...),
+		}, o.source.flags()[:2]...),
 		Description: `Connections, unread messages and counters are sorted by what moves most; stuck
 and congested ones are marked. If stdout is no terminal, each is a line.`,
 		Action: o.run,

@@ -121,7 +121,7 @@ test-lab: build lab
 test-lab-race: build
 	$(lab) setup --profile qemu
 	@echo "tests in the lab, with the race detector"
-	CGO_ENABLED=1 $(GO) test -short -race -count=1 -p 1 -timeout 20m -exec "$(lab) exec --profile qemu --smp 2 --" ./rdssock/ ./internal/sys/
+	CGO_ENABLED=1 $(GO) test -short -race -count=1 -p 1 -timeout 20m -exec "$(lab) exec --profile qemu --smp 2 --" ./rdssock/ ./internal/sys/ ./rdsinfo/ ./cmd/rds-ping/
 
 .PHONY: lint
 lint: toolchain bin/tools.stamp ## check format, imports, man pages and what staticcheck finds

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -373,12 +374,10 @@ func startPiped(t *testing.T, args ...string) (*labtest.Process, <-chan string) 
 	go func() {
 		defer r.Close()
 		defer close(lines)
+		var once sync.Once
 		for s := bufio.NewScanner(r); s.Scan(); {
 			lines <- s.Text()
-			if first != nil {
-				close(first)
-				first = nil
-			}
+			once.Do(func() { close(first) })
 		}
 	}()
 	select {

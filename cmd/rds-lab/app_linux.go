@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdskit/rdskit/internal/cli"
 	"github.com/rdskit/rdskit/internal/lab"
+	"github.com/rdskit/rdskit/internal/lab/hosts"
 	"github.com/rdskit/rdskit/internal/lab/job"
 	"github.com/rdskit/rdskit/internal/lab/kernel"
 	"github.com/rdskit/rdskit/internal/lab/netem"
@@ -31,7 +32,7 @@ const exitStatuses = `Exit status: the command's; 124 it ran too long, 125 the m
 could not be started, 2 usage.`
 
 func runCommand() *cli.Command {
-	o := &options{hosts: cli.Number{Value: 2, Max: 250}, on: "h1", timeoutSignal: syscall.SIGTERM}
+	o := &options{hosts: cli.Number{Value: 2, Max: 250}, timeoutSignal: syscall.SIGTERM}
 	return &cli.Command{
 		Name:      "run",
 		Usage:     "run a command on one of the lab's hosts",
@@ -42,7 +43,7 @@ func runCommand() *cli.Command {
 }
 
 func execCommand() *cli.Command {
-	o := &options{hosts: cli.Number{Value: 3, Max: 250}, on: job.InitialNamespace, test: true, timeoutSignal: syscall.SIGQUIT}
+	o := &options{hosts: cli.Number{Value: 3, Max: 250}, test: true, timeoutSignal: syscall.SIGQUIT}
 	return &cli.Command{
 		Name:      "exec",
 		Usage:     "run a test binary beside the lab's hosts: go test -exec 'rds-lab exec --'",
@@ -58,6 +59,7 @@ type options struct {
 	kernel        string
 	moduleTree    string
 	hosts         cli.Number
+	rdma          bool
 	on            string
 	netem         netemValue
 	modules       moduleList
@@ -80,7 +82,8 @@ func (o *options) flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.GenericFlag{Name: "profile", Value: &o.profile, Usage: "kind of `MACHINE`: uml or qemu"},
 		&cli.GenericFlag{Name: "hosts", Value: &o.hosts, Usage: "make `N` hosts, network namespaces h1 to hN"},
-		&cli.StringFlag{Name: "on", Destination: &o.on, Value: o.on, Usage: "run on `HOST`, or in the initial namespace: init"},
+		&cli.BoolFlag{Name: "rdma", Destination: &o.rdma, Usage: "make a soft RoCE device with two addresses, in the initial namespace (qemu)"},
+		&cli.StringFlag{Name: "on", Destination: &o.on, Usage: "run on `HOST`, or in the initial namespace: init"},
 		&cli.GenericFlag{Name: "netem", Value: &o.netem, Usage: "disturb what each host sends by `SPEC`, as tc-netem(8) has it: \"loss 1% delay 5ms\""},
 		&cli.GenericFlag{Name: "modules", Value: &o.modules, Usage: "load the modules of `LIST`, separated by commas, or none"},
 		&cli.GenericFlag{Name: "sysctl", Value: &o.sysctls, Usage: "set a kernel parameter, `KEY=VALUE`; may be given again"},
@@ -143,7 +146,8 @@ func (o *options) config(args []string) (*lab.Config, error) {
 		Args: args, Dir: dir, Env: os.Environ(),
 		Writable:  slices.Clone(o.write),
 		Hosts:     int(o.hosts.Value),
-		On:        o.on,
+		RDMA:      o.rdma,
+		On:        o.host(),
 		Netem:     o.netem.spec,
 		Modules:   o.modules.names,
 		Sysctls:   o.sysctls,
@@ -166,6 +170,17 @@ func (o *options) config(args []string) (*lab.Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// host is where the command runs: where the lab's RDS is, unless told otherwise.
+func (o *options) host() string {
+	switch {
+	case o.on != "":
+		return o.on
+	case o.test || o.rdma:
+		return job.InitialNamespace
+	}
+	return hosts.Host{N: 1}.Name()
 }
 
 type profileValue struct{ kernel.Profile }

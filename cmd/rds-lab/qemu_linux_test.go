@@ -112,3 +112,23 @@ func TestAnOwnKernelForQEMU(t *testing.T) {
 	r := &run{t: t, dir: dir, args: []string{"run", "--profile", "qemu", "--kernel", "vmlinuz", "--modules-dir", found.Modules, "--", "uname", "-r"}}
 	r.do().want(0, found.Release+"\n")
 }
+
+// The two RDMA hosts talk by the channel adapter, over IPv4 and IPv6, while the hosts
+// beside them are there as ever.
+func TestRDMAHostsTalkByTheChannelAdapter(t *testing.T) {
+	needQEMU(t)
+	dir := t.TempDir()
+	build := exec.Command("go", "build", "-o", dir, "../rds-ping", "../rds-info")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r := &run{t: t, dir: dir, args: []string{"run", "-v", "--profile", "qemu", "--rdma", "--", "sh", "-ec", `
+./rds-ping -c 2 -i 0.1 -I 10.8.0.1 10.8.0.2 2>&1 | grep -o 'by infiniband'
+./rds-ping -c 2 -i 0.1 -I fd08::1 fd08::2 2>&1 | grep -o 'by infiniband'
+./rds-info -I | grep -c '10.8.0.[12] *10.8.0.[12]'
+./rds-ping --netns h1 -c 1 10.9.0.2 2>&1 | grep -o 'by tcp'
+`}}
+	r.do().want(0, "by infiniband\nby infiniband\n2\nby tcp\n")
+	t.Log(r.stderr)
+}

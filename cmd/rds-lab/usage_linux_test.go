@@ -35,6 +35,7 @@ func TestBadUsageIsRefusedWithAReason(t *testing.T) {
 		{[]string{"run", "--smp", "2", "--", "true"}, []string{"2 processors", "qemu"}},
 		{[]string{"run", "--smp", "0", "--", "true"}, []string{`--smp "0"`, "1 to 64"}},
 		{[]string{"run", "--deterministic", "--", "true"}, []string{"qemu"}},
+		{[]string{"run", "--rdma", "--", "true"}, []string{"no InfiniBand", "qemu"}},
 		{[]string{"run", "--profile", "qemu", "--deterministic", "--smp", "2", "--", "true"}, []string{"one processor, not 2"}},
 		{[]string{"run", "--memory", "1", "--", "true"}, []string{`--memory "1"`, "128 to"}},
 		{[]string{"run", "--sysctl", "novalue", "--", "true"}, []string{`--sysctl "novalue"`, "KEY=VALUE"}},

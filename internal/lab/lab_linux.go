@@ -43,6 +43,7 @@ type Config struct {
 	Writable []string
 
 	Hosts   int    // network namespaces h1 to hN
+	RDMA    bool   // QEMU: a soft RoCE device in the initial namespace, with two addresses
 	On      string // where the command runs: a host's name, or job.InitialNamespace
 	Netem   string // what disturbs the sending of each host, as tc-netem(8) has it
 	Modules []string
@@ -119,6 +120,9 @@ func (c *Config) check() error {
 		if c.Processors > 1 {
 			return fmt.Errorf("%d processors: User-Mode Linux has one; use the profile %s", c.Processors, kernel.QEMU)
 		}
+		if c.RDMA {
+			return fmt.Errorf("User-Mode Linux has no InfiniBand: for RDMA use the profile %s", kernel.QEMU)
+		}
 		if c.Deterministic {
 			return fmt.Errorf("User-Mode Linux does not count instructions: for a deterministic lab use the profile %s", kernel.QEMU)
 		}
@@ -138,7 +142,8 @@ func (c *Config) job(k kernel.Image) (*job.Job, error) {
 	if err != nil {
 		return nil, &ConfigError{err}
 	}
-	if err := checkModules(k.Modules, c.Modules); err != nil {
+	modules, err := c.modules(k.Modules)
+	if err != nil {
 		return nil, &ConfigError{err}
 	}
 	// Those of a lab around this one, if any, are not true in this one.
@@ -156,9 +161,10 @@ func (c *Config) job(k kernel.Image) (*job.Job, error) {
 			job.EnvPromise+"="+strings.Join(c.promise(), ","),
 		),
 		Hosts:      c.Hosts,
+		RDMA:       c.RDMA,
 		On:         c.On,
 		Netem:      c.Netem,
-		Modules:    slices.Concat(labModules, c.Modules),
+		Modules:    modules,
 		ModuleTree: k.Modules,
 		Sysctls:    c.Sysctls,
 		Writable:   writable,
@@ -166,22 +172,34 @@ func (c *Config) job(k kernel.Image) (*job.Job, error) {
 	}, nil
 }
 
-// checkModules refuses modules that the tree does not have. Without a tree all
-// must be built in.
-func checkModules(tree string, names []string) error {
+// rdmaModules make the soft RoCE device. Where the device takes its checksum from
+// a module it finds that only if it was loaded before.
+var rdmaModules = []string{"crc32_generic", "dummy", "rdma_rxe", "rds_rdma"}
+
+// modules lists what the guest loads. Modules that the tree does not have are
+// refused; without a tree all must be built in.
+func (c *Config) modules(tree string) ([]string, error) {
+	names := c.Modules
+	if c.RDMA {
+		names = slices.Concat(names, rdmaModules)
+	}
 	if tree == "" {
-		return nil
+		return slices.Concat(labModules, names), nil
 	}
 	t, err := kmod.Open(os.DirFS(tree))
 	if err != nil {
-		return fmt.Errorf("module tree %s: %w", tree, err)
+		return nil, fmt.Errorf("module tree %s: %w", tree, err)
+	}
+	if c.RDMA && !t.Has(rdmaModules[0]) {
+		// Newer kernels have it in their library.
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == rdmaModules[0] })
 	}
 	for _, name := range names {
 		if !t.Has(name) {
-			return fmt.Errorf("module %s is not in the module tree %s", name, tree)
+			return nil, fmt.Errorf("module %s is not in the module tree %s", name, tree)
 		}
 	}
-	return nil
+	return slices.Concat(labModules, names), nil
 }
 
 // promise lists the features that the tests in the lab may count on, in the
@@ -195,6 +213,9 @@ func (c *Config) promise() []string {
 		case "rds_tcp":
 			p = append(p, "tcp")
 		}
+	}
+	if c.RDMA {
+		p = append(p, "rdma")
 	}
 	if c.Processors > 1 {
 		p = append(p, "smp")

@@ -23,6 +23,18 @@ func Host(t testing.TB, n int) *Machine {
 	return &Machine{hosts.Host{N: n}, t}
 }
 
+// HCA is the lab's n-th RDMA host, 1 or 2: an address of the soft RoCE device in the
+// initial network namespace, where the test runs, or another machine. The test needs
+// [RDMA] then.
+func HCA(t testing.TB, n int) hosts.HCA {
+	t.Helper()
+	Need(t, RDMA)
+	if n < 1 || n > hosts.NumHCAs {
+		t.Fatalf("no RDMA host %d: there are %d", n, hosts.NumHCAs)
+	}
+	return hosts.HCA{N: n}
+}
+
 // Netem disturbs what the host sends until the end of the test, in the words
 // of tc-netem(8): "loss 5% delay 10ms". An empty string ends it now.
 func (m *Machine) Netem(spec string) {

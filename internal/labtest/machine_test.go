@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rdskit/rdskit/rdssock"
 )
 
 func TestMain(m *testing.M) { Main(m) }
@@ -155,5 +157,21 @@ func TestAProgramStartsOnTheHost(t *testing.T) {
 	}
 	if got := strings.TrimSpace(out.String()); got != want {
 		t.Errorf("it is in %s, the host is %s", got, want)
+	}
+}
+
+// The soft RoCE device is ready when the tests begin: an RDS socket binds to each of its
+// addresses by it, and not by TCP.
+func TestRDMAHostsAreBoundByTheChannelAdapter(t *testing.T) {
+	Need(t, RDMA)
+	for n := 1; n <= 2; n++ {
+		for _, addr := range []netip.Addr{HCA(t, n).IPv4(), HCA(t, n).IPv6()} {
+			conn, err := rdssock.Listen(netip.AddrPortFrom(addr, 0), &rdssock.Config{Transport: rdssock.TransportInfiniBand})
+			if err != nil {
+				t.Errorf("%s: %v", addr, err)
+				continue
+			}
+			conn.Close()
+		}
 	}
 }

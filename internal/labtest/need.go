@@ -26,7 +26,7 @@ type Feature struct {
 	name  string
 	probe func() error
 	// options are those of rds-lab exec that give a lab which has it.
-	options string
+	options []string
 }
 
 func (f Feature) String() string { return f.name }
@@ -45,8 +45,12 @@ var (
 	Root = Feature{name: "root", probe: root}
 	// SMP is a second processor: threads of the kernel really run side by
 	// side.
-	SMP = Feature{name: "smp", probe: processors(2), options: "--profile qemu --smp 2"}
+	SMP = Feature{name: "smp", probe: processors(2), options: []string{qemu, "--smp 2"}}
+	// RDMA is the transport of the rds_rdma module, with a soft RoCE device: see [HCA].
+	RDMA = Feature{name: "rdma", probe: rdma, options: []string{qemu, "--rdma"}}
 )
+
+const qemu = "--profile qemu"
 
 // Hosts are at least n hosts: see [Host].
 func Hosts(n int) Feature {
@@ -60,7 +64,7 @@ func Hosts(n int) Feature {
 			}
 		}
 		return nil
-	}, fmt.Sprintf("--hosts %d", n)}
+	}, []string{fmt.Sprintf("--hosts %d", n)}}
 }
 
 // Lab tells the profile of the lab that the test runs in; it is empty outside.
@@ -104,8 +108,10 @@ func join(features []Feature) string {
 func remedy(features []Feature) string {
 	words := []string{"rds-lab exec"}
 	for _, f := range features {
-		if f.options != "" && !slices.Contains(words, f.options) {
-			words = append(words, f.options)
+		for _, option := range f.options {
+			if !slices.Contains(words, option) {
+				words = append(words, option)
+			}
 		}
 	}
 	return strings.Join(append(words, "--"), " ")
@@ -153,6 +159,14 @@ func processors(n int) func() error {
 		}
 		return nil
 	}
+}
+
+// rdma probes for the transport and its device.
+func rdma() error {
+	if err := module("rds_rdma")(); err != nil {
+		return err
+	}
+	return exists("/sys/class/infiniband/" + hosts.HCADevice)()
 }
 
 // counts counts the tests that need the lab, by name, for [Main].

@@ -22,6 +22,7 @@ var scenes = map[string]func(t *testing.T){
 	"needs nothing in particular":     func(t *testing.T) { Need(t) },
 	"needs five hosts":                func(t *testing.T) { Need(t, Hosts(5)) },
 	"needs five hosts and processors": func(t *testing.T) { Need(t, SMP, Hosts(5), absent) },
+	"needs RDMA and processors":       func(t *testing.T) { Need(t, RDMA, SMP) },
 	"leaks a goroutine":               func(t *testing.T) { go func() { <-make(chan int) }() },
 	"leaks a file descriptor":         leakDescriptor,
 	"leaks a thread":                  leakThread,
@@ -30,7 +31,7 @@ var scenes = map[string]func(t *testing.T){
 
 var (
 	present = Feature{name: "present", probe: func() error { return nil }}
-	absent  = Feature{name: "absent", probe: func() error { return errors.New("it is not there") }, options: "--profile other"}
+	absent  = Feature{name: "absent", probe: func() error { return errors.New("it is not there") }, options: []string{"--profile other"}}
 )
 
 func TestScene(t *testing.T) {
@@ -78,6 +79,8 @@ func TestNeedSkipsOutsideAndFailsWhatIsPromised(t *testing.T) {
 			`needs a kernel with rds: run it in the lab, go test -exec "rds-lab exec --"`},
 		{"outside, with the options of all features", "needs five hosts and processors", nil, "SKIP",
 			`needs a kernel with smp, hosts=5, absent: run it in the lab, go test -exec "rds-lab exec --profile qemu --smp 2 --hosts 5 --profile other --"`},
+		{"outside, each option once", "needs RDMA and processors", nil, "SKIP",
+			`needs a kernel with rdma, smp: run it in the lab, go test -exec "rds-lab exec --profile qemu --rdma --smp 2 --"`},
 		{"inside, what there is", "needs what there is", []string{inLab}, "PASS", ""},
 		{"inside, what is promised and missing", "needs what there is not", []string{inLab, job.EnvPromise + "=rds,absent"}, "FAIL",
 			"the lab promises absent and does not have it: it is not there"},

@@ -79,6 +79,11 @@ func prepare(j *job.Job) error {
 	if err := hosts.Build(j.Hosts); err != nil {
 		return err
 	}
+	if j.RDMA {
+		if err := hosts.BuildHCAs(); err != nil {
+			return err
+		}
+	}
 	for _, s := range j.Sysctls {
 		if err := setSysctl(s, j.Hosts); err != nil {
 			return err

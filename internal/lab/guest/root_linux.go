@@ -200,7 +200,11 @@ func populate(j *job.Job) error {
 	if err := unix.Mount("netns", hosts.NetNSDir, "tmpfs", 0, "mode=0755"); err != nil {
 		return fmt.Errorf("mount %s: %w", hosts.NetNSDir, err)
 	}
-	if err := os.WriteFile("/etc/hosts", []byte(hosts.EtcHosts(hostname, j.Hosts)), 0o644); err != nil {
+	names := hosts.EtcHosts(hostname, j.Hosts)
+	if j.RDMA {
+		names += hosts.EtcHCAs()
+	}
+	if err := os.WriteFile("/etc/hosts", []byte(names), 0o644); err != nil {
 		return err
 	}
 	if j.ModuleTree == "" {

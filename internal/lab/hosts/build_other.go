@@ -13,6 +13,9 @@ var errLinux = errors.New("network namespaces need Linux")
 // Build fails: network namespaces need Linux.
 func Build(int) error { return errLinux }
 
+// BuildHCAs fails: network devices need Linux.
+func BuildHCAs() error { return errLinux }
+
 // SetLink fails: network namespaces need Linux.
 func (h Host) SetLink(bool) error { return errLinux }
 

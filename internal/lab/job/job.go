@@ -78,6 +78,7 @@ type Job struct {
 	Dir        string
 	Env        []string
 	Hosts      int
+	RDMA       bool
 	On         string
 	Netem      string
 	Modules    []string

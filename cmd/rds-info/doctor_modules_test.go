@@ -19,7 +19,7 @@ func buildCommands(t *testing.T) (lab, info string) {
 	if labtest.Lab() != "" {
 		t.Skip("starts labs of its own")
 	}
-	if _, err := kernel.Find(kernel.UML, kernel.Roots()...); err != nil {
+	if _, err := kernel.Find(kernel.UML, "", kernel.Roots()...); err != nil {
 		t.Skipf("%v: 'rds-lab setup' gets one", err)
 	}
 	dir := t.TempDir()

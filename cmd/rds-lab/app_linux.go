@@ -92,7 +92,7 @@ func (o *options) flags() []cli.Flag {
 		&cli.GenericFlag{Name: "memory", Value: &o.memory, Usage: "give the machine `MIB` of memory (default 1024, qemu 2048)"},
 		&cli.GenericFlag{Name: "smp", Value: &o.smp, Usage: "give the machine `N` processors (qemu)"},
 		&cli.BoolFlag{Name: "deterministic", Destination: &o.deterministic, Usage: "let time count instructions (qemu)"},
-		&cli.StringFlag{Name: "kernel", Destination: &o.kernel, Usage: "boot the kernel image `FILE`"},
+		&cli.StringFlag{Name: "kernel", Destination: &o.kernel, Usage: "boot `KERNEL`: a version, such as 6.12, or the file of an image"},
 		&cli.StringFlag{Name: "modules-dir", Destination: &o.moduleTree, Usage: "with the module tree `DIR`, which holds modules.dep"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Destination: &o.verbose, Usage: "say which kernel it is and how long it took to boot"},
 	}
@@ -137,12 +137,17 @@ func (o *options) config(args []string) (*lab.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	image, err := givenKernel(o.profile.Profile, o.kernel, o.moduleTree)
+	image, version, err := namedKernel(o.profile.Profile, o.kernel, o.moduleTree)
 	if err != nil {
 		return nil, err
 	}
+	if image.Path != "" {
+		if err := image.Check(o.profile.Profile); err != nil {
+			return nil, &cli.UsageError{Option: "--kernel", Value: o.kernel, Reason: err.Error()}
+		}
+	}
 	c := &lab.Config{
-		Profile: o.profile.Profile, Kernel: image,
+		Profile: o.profile.Profile, Kernel: image, KernelVersion: version,
 		Args: args, Dir: dir, Env: os.Environ(),
 		Writable:  slices.Clone(o.write),
 		Hosts:     int(o.hosts.Value),

@@ -166,3 +166,12 @@ func TestAPathThatCannotBeWrittenIsRefused(t *testing.T) {
 		rdsLab(t, "run", "--write", path, "--", "true").want(2, "").wantStderr(reason, strings.TrimRight(path, "/"))
 	}
 }
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

@@ -50,7 +50,7 @@ func testMain(m *testing.M) int {
 // needProfile skips the test on a machine that has no kernel for the profile.
 func needProfile(t *testing.T, p kernel.Profile) {
 	t.Helper()
-	_, err := kernel.Find(p, kernel.Roots()...)
+	_, err := kernel.Find(p, "", kernel.Roots()...)
 	if err == nil && p == kernel.QEMU {
 		_, err = kernel.FindQEMU(kernel.Roots()...)
 	}

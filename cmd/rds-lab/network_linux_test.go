@@ -141,7 +141,7 @@ func TestVerboseTellsTheKernelAndTheTimeOfTheBoot(t *testing.T) {
 
 func TestAnOwnKernelWithItsModules(t *testing.T) {
 	needProfile(t, kernel.UML)
-	found, err := kernel.Find(kernel.UML, kernel.Roots()...)
+	found, err := kernel.Find(kernel.UML, "", kernel.Roots()...)
 	if err != nil {
 		t.Fatal(err)
 	}

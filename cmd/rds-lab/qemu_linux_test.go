@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rdskit/rdskit/internal/lab/kernel"
+	"github.com/rdskit/rdskit/internal/lab/kmod"
 )
 
 // needQEMU skips the test where QEMU is missing and in quick runs: without KVM
@@ -101,7 +102,7 @@ func TestARaceIsFoundOnTwoProcessors(t *testing.T) {
 
 func TestAnOwnKernelForQEMU(t *testing.T) {
 	needQEMU(t)
-	found, err := kernel.Find(kernel.QEMU, kernel.Roots()...)
+	found, err := kernel.Find(kernel.QEMU, "", kernel.Roots()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +112,41 @@ func TestAnOwnKernelForQEMU(t *testing.T) {
 	}
 	r := &run{t: t, dir: dir, args: []string{"run", "--profile", "qemu", "--kernel", "vmlinuz", "--modules-dir", found.Modules, "--", "uname", "-r"}}
 	r.do().want(0, found.Release+"\n")
+}
+
+// An unpacked RPM package: the image lies in the module tree, which has no index
+// before setup has made it, and modules may be compressed.
+func TestAnUnpackedRPMBoots(t *testing.T) {
+	needQEMU(t)
+	found, err := kernel.Find(kernel.QEMU, "", kernel.Roots()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	dir := filepath.Join(root, "lib/modules", found.Release)
+	tree, err := kmod.Open(os.DirFS(found.Modules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := tree.Load(kernel.Modules(kernel.QEMU)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for _, file := range append(files, "modules.builtin") {
+		texts[filepath.Join(dir, file)] = read(t, filepath.Join(found.Modules, file))
+	}
+	texts[filepath.Join(dir, "vmlinuz")] = read(t, found.Path)
+	for path := range texts {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, texts)
+	args := []string{"run", "--profile", "qemu", "--kernel", root, "--", "uname", "-r"}
+	(&run{t: t, args: args}).do().want(2, "").wantStderr("no modules.dep", "rds-lab setup")
+	(&run{t: t, args: []string{"setup", "--profile", "qemu", "--kernel", root}}).do().wantStderr("indexing the modules")
+	(&run{t: t, args: args}).do().want(0, found.Release+"\n")
 }
 
 // The two RDMA hosts talk by the channel adapter, over IPv4 and IPv6, while the hosts

@@ -29,7 +29,7 @@ func setupCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.GenericFlag{Name: "profile", Value: &s.profiles, Usage: "for the machines of `LIST`: uml, qemu, or both separated by a comma"},
 			&cli.BoolFlag{Name: "unpack", Destination: &s.unpack, Usage: "unpack packages into the cache directory even as root, who installs them"},
-			&cli.StringFlag{Name: "kernel", Destination: &s.kernel, Usage: "try the kernel image `FILE` instead"},
+			&cli.StringFlag{Name: "kernel", Destination: &s.kernel, Usage: "get `KERNEL`, a version such as 6.12, or try that of a file"},
 			&cli.StringFlag{Name: "modules-dir", Destination: &s.moduleTree, Usage: "with the module tree `DIR`, which holds modules.dep"},
 		},
 		Action: s.run,
@@ -51,11 +51,11 @@ func (s *setup) run(c *cli.Context) error {
 }
 
 func (s *setup) profile(ctx context.Context, p kernel.Profile) error {
-	image, err := givenKernel(p, s.kernel, s.moduleTree)
+	image, version, err := namedKernel(p, s.kernel, s.moduleTree)
 	if err != nil {
 		return err
 	}
-	report, err := (&lab.Setup{Profile: p, Kernel: image, Unpack: s.unpack, Talk: os.Stderr}).Run(ctx)
+	report, err := (&lab.Setup{Profile: p, Kernel: image, Version: version, Unpack: s.unpack, Talk: os.Stderr}).Run(ctx)
 	if err != nil {
 		return exitError(err)
 	}
@@ -63,20 +63,23 @@ func (s *setup) profile(ctx context.Context, p kernel.Profile) error {
 	return err
 }
 
-// givenKernel is the kernel that the options --kernel and --modules-dir name;
-// zero if they name none.
-func givenKernel(p kernel.Profile, path, moduleTree string) (kernel.Image, error) {
-	if path == "" && moduleTree == "" {
-		return kernel.Image{}, nil
+// namedKernel is what the options --kernel and --modules-dir name: a kernel, the version of
+// one, or nothing.
+func namedKernel(p kernel.Profile, name, moduleTree string) (kernel.Image, string, error) {
+	if name == "" && moduleTree == "" {
+		return kernel.Image{}, "", nil
 	}
-	if path == "" {
-		return kernel.Image{}, &cli.UsageError{Option: "--modules-dir", Value: moduleTree, Reason: "needs --kernel"}
+	if name == "" || moduleTree != "" && kernel.IsVersion(name) {
+		return kernel.Image{}, "", &cli.UsageError{Option: "--modules-dir", Value: moduleTree, Reason: "needs the file of a kernel, --kernel"}
 	}
-	image, err := kernel.Given(p, path, moduleTree)
+	if kernel.IsVersion(name) {
+		return kernel.Image{}, name, nil
+	}
+	image, err := kernel.Given(p, name, moduleTree)
 	if err != nil {
-		return kernel.Image{}, &cli.UsageError{Option: "--kernel", Value: path, Reason: err.Error()}
+		return kernel.Image{}, "", &cli.UsageError{Option: "--kernel", Value: name, Reason: err.Error()}
 	}
-	return image, nil
+	return image, "", nil
 }
 
 type profileList []kernel.Profile

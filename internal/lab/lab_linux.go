@@ -35,6 +35,8 @@ const (
 type Config struct {
 	Profile kernel.Profile
 	Kernel  kernel.Image // zero: find one for the profile
+	// KernelVersion is that of the kernel to find, such as 6.12; empty: any.
+	KernelVersion string
 
 	Args []string // the command and its arguments
 	Dir  string   // working directory, absolute; writes below it are real

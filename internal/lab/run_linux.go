@@ -33,8 +33,8 @@ func Run(ctx context.Context, c *Config) (_ *Report, err error) {
 	}
 	report := &Report{Kernel: c.Kernel}
 	if report.Kernel.Path == "" {
-		if report.Kernel, err = kernel.Find(c.Profile, kernel.Roots()...); err != nil {
-			return nil, fmt.Errorf("%w: 'rds-lab setup --profile %s' gets one", err, c.Profile)
+		if report.Kernel, err = kernel.Find(c.Profile, c.KernelVersion, kernel.Roots()...); err != nil {
+			return nil, fmt.Errorf("%w: '%s' gets one", err, setupCommand(c))
 		}
 	}
 	dir, err := newJobDir()
@@ -56,6 +56,15 @@ func Run(ctx context.Context, c *Config) (_ *Report, err error) {
 	defer func() { err = errors.Join(err, m.stop()) }()
 	s := &session{machine: m, config: c, report: report}
 	return report, s.run(ctx)
+}
+
+// setupCommand is the command that gets the kernel which c asks for.
+func setupCommand(c *Config) string {
+	command := "rds-lab setup --profile " + c.Profile.String()
+	if c.KernelVersion != "" {
+		command += " --kernel " + c.KernelVersion
+	}
+	return command
 }
 
 // A session is what launcher and guest do together.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,11 +71,16 @@ func (i Image) String() string {
 var ErrNotFound = errors.New("no kernel found")
 
 // Find finds the newest kernel for the profile below the given roots, such as
-// "/", that has all it needs. Roots are tried in order.
-func Find(p Profile, roots ...string) (Image, error) {
-	var reasons []string
+// "/", that has all it needs. Roots are tried in order. With a version, such as
+// "6.12", only kernels whose release begins with it count.
+func Find(p Profile, version string, roots ...string) (Image, error) {
+	var reasons, others []string
 	for _, root := range roots {
 		for _, image := range candidates(p, root) {
+			if !HasVersion(image.Release, version) {
+				others = append(others, image.Release)
+				continue
+			}
 			err := image.Check(p)
 			if err == nil {
 				return image, nil
@@ -82,11 +88,31 @@ func Find(p Profile, roots ...string) (Image, error) {
 			reasons = append(reasons, err.Error())
 		}
 	}
-	if len(reasons) > 0 {
-		return Image{}, fmt.Errorf("%w for the profile %s: %s", ErrNotFound, p, strings.Join(reasons, "; "))
+	err := fmt.Errorf("%w for the profile %s", ErrNotFound, p)
+	if version != "" {
+		err = fmt.Errorf("%w that has the version %s", err, version)
 	}
-	return Image{}, fmt.Errorf("%w for the profile %s", ErrNotFound, p)
+	switch {
+	case len(reasons) > 0:
+		err = fmt.Errorf("%w: %s", err, strings.Join(reasons, "; "))
+	case len(others) > 0:
+		err = fmt.Errorf("%w, only %s", err, strings.Join(others, ", "))
+	}
+	return Image{}, err
 }
+
+// HasVersion tells whether a release is of the version, all of it or the numbers that it
+// begins with: 6.1.0-57-amd64 has the version 6.1, and 6.12.0 has not. Any release
+// has the version "".
+func HasVersion(release, version string) bool {
+	rest, ok := strings.CutPrefix(release, version)
+	return ok && (version == "" || rest == "" || strings.ContainsRune(".-+", rune(rest[0])))
+}
+
+// IsVersion tells whether s, which names a kernel, is a version and no path.
+func IsVersion(s string) bool { return versionPattern.MatchString(s) }
+
+var versionPattern = regexp.MustCompile(`^[0-9]+(\.[0-9][^/\s]*)?$`)
 
 // candidates lists the kernels below a root, newest first.
 func candidates(p Profile, root string) []Image {
@@ -101,26 +127,43 @@ func candidates(p Profile, root string) []Image {
 		images = append(images, Image{path, filepath.Join(root, "usr/lib/uml/modules", release), release})
 	case QEMU:
 		// A pattern without a star in the wrong place has no error.
-		paths, _ := filepath.Glob(filepath.Join(root, "boot/vmlinuz-*"))
+		paths, _ := filepath.Glob(filepath.Join(root, "boot", compressed+"*"))
 		for _, path := range paths {
-			release := strings.TrimPrefix(filepath.Base(path), "vmlinuz-")
-			images = append(images, Image{path, modulesOf(root, release), release})
+			release := strings.TrimPrefix(filepath.Base(path), compressed)
+			images = append(images, Image{preferUncompressed(path), modulesOf(root, release), release})
+		}
+		// As RPM packages have it.
+		for _, dir := range moduleDirs {
+			paths, _ := filepath.Glob(filepath.Join(root, dir, "*", vmlinuz))
+			for _, path := range paths {
+				tree := filepath.Dir(path)
+				images = append(images, Image{path, tree, filepath.Base(tree)})
+			}
 		}
 	}
-	slices.SortFunc(images, func(a, b Image) int { return CompareReleases(b.Release, a.Release) })
+	slices.SortStableFunc(images, func(a, b Image) int { return CompareReleases(b.Release, a.Release) })
 	return images
 }
 
-// modulesOf is the module tree of a release. Distributions that merged /usr
-// have it there, and a package may have been unpacked with either path.
+// The names of kernel images: in /boot, before the release, and in a module tree.
+const (
+	compressed = "vmlinuz-"
+	vmlinuz    = "vmlinuz"
+)
+
+// moduleDirs are where module trees are. Distributions that merged /usr have them
+// there, and a package may have been unpacked with either path.
+var moduleDirs = []string{"lib/modules", "usr/lib/modules"}
+
+// modulesOf is the module tree of a release.
 func modulesOf(root, release string) string {
-	for _, dir := range []string{"lib/modules", "usr/lib/modules"} {
+	for _, dir := range moduleDirs {
 		tree := filepath.Join(root, dir, release)
 		if _, err := os.Stat(tree); err == nil {
 			return tree
 		}
 	}
-	return filepath.Join(root, "lib/modules", release)
+	return filepath.Join(root, moduleDirs[0], release)
 }
 
 // releasePattern is what a kernel's release begins with.
@@ -150,6 +193,9 @@ var needed = map[Profile][]string{
 // transportModules bring the guest of a PC its files and its lines.
 var transportModules = []string{"virtio_pci", "virtio_console", "9p", "9pnet_virtio"}
 
+// Modules are the modules without which a kernel is no lab of the profile.
+func Modules(p Profile) []string { return slices.Clone(needed[p]) }
+
 // TransportModules are the modules that a guest of the profile needs before it
 // sees the host's files.
 func TransportModules(p Profile) []string {
@@ -158,6 +204,10 @@ func TransportModules(p Profile) []string {
 	}
 	return nil
 }
+
+// ErrNoIndex is the error of [Image.Check] for a module tree as a package brings it, before
+// depmod(8) has made its index.
+var ErrNoIndex = errors.New("it has no modules.dep, which depmod(8) and 'rds-lab setup' make")
 
 // Check tells what the kernel lacks for the profile.
 func (i Image) Check(p Profile) error {
@@ -170,6 +220,9 @@ func (i Image) Check(p Profile) error {
 		return nil // nothing to look at
 	}
 	tree, err := kmod.Open(os.DirFS(i.Modules))
+	if errors.Is(err, fs.ErrNotExist) && isTree(i.Modules) {
+		return fmt.Errorf("module tree %s of %s: %w", i.Modules, i.Path, ErrNoIndex)
+	}
 	if err != nil {
 		return fmt.Errorf("module tree %s of %s: %w", i.Modules, i.Path, err)
 	}
@@ -185,11 +238,28 @@ func (i Image) Check(p Profile) error {
 	return nil
 }
 
-// Given is a kernel that the user names.
+// Given is a kernel that the user names, with its module tree: by its file, or by
+// a directory that a package with both was unpacked into. A file that lies in its
+// module tree, as RPM packages have it, brings the tree along. Whether it has what a
+// lab needs is left to [Image.Check].
 func Given(p Profile, path, modules string) (Image, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Image{}, err
+	}
 	image := Image{Path: path, Modules: modules}
-	if modules != "" {
-		image.Release = filepath.Base(modules)
+	switch dir := filepath.Dir(path); {
+	case info.IsDir():
+		found := candidates(p, path)
+		if len(found) == 0 {
+			return Image{}, fmt.Errorf("no kernel for the profile %s is in the directory: want its file, or a directory with boot/vmlinuz-VERSION or lib/modules/VERSION/vmlinuz", p)
+		}
+		image = found[0]
+		if modules != "" {
+			image.Modules = modules
+		}
+	case modules == "" && filepath.Base(path) == vmlinuz && isTree(dir):
+		image.Modules = dir
 	}
 	for _, s := range []*string{&image.Path, &image.Modules} {
 		if *s == "" {
@@ -204,6 +274,9 @@ func Given(p Profile, path, modules string) (Image, error) {
 			return Image{}, err
 		}
 	}
+	if image.Modules != "" {
+		image.Release = filepath.Base(image.Modules)
+	}
 	if p == UML {
 		release, err := umlRelease(image.Path)
 		if err != nil {
@@ -211,7 +284,13 @@ func Given(p Profile, path, modules string) (Image, error) {
 		}
 		image.Release = release
 	}
-	return image, image.Check(p)
+	return image, nil
+}
+
+// isTree tells whether a directory is a module tree, with an index or without.
+func isTree(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, "kernel"))
+	return err == nil && info.IsDir()
 }
 
 // CompareReleases orders kernel releases: numbers by value, the rest by

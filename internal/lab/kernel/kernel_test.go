@@ -61,13 +61,82 @@ func TestFindTakesTheNewestKernelThatHasAllItNeeds(t *testing.T) {
 		makeFile(t, filepath.Join(k.root, "boot/vmlinuz-"+k.release), "", 0o644)
 		makeTree(t, filepath.Join(k.root, k.tree, k.release), k.modules)
 	}
-	image, err := Find(QEMU, first, second)
+	image, err := Find(QEMU, "", first, second)
 	want := Image{filepath.Join(first, "boot/vmlinuz-6.1.0-31-amd64"), filepath.Join(first, "usr/lib/modules/6.1.0-31-amd64"), "6.1.0-31-amd64"}
 	if err != nil || image != want {
 		t.Errorf("%+v, %v; want %+v", image, err, want)
 	}
-	if _, err := Find(QEMU, t.TempDir()); !errors.Is(err, ErrNotFound) {
+	if _, err := Find(QEMU, "", t.TempDir()); !errors.Is(err, ErrNotFound) {
 		t.Errorf("error %v, want ErrNotFound", err)
+	}
+}
+
+func TestAReleaseHasTheVersionsThatItBeginsWith(t *testing.T) {
+	for _, test := range []struct {
+		release, version string
+		want             bool
+	}{
+		{"6.1.0-57-amd64", "6.1", true},
+		{"6.1.0-57-amd64", "6.1.0-57", true},
+		{"6.1.0-57-amd64", "6", true},
+		{"6.1.0-57-amd64", "", true},
+		{"6.1.0-57-amd64", "6.1.0-5", false},
+		{"6.12.117+deb12-amd64", "6.12.117", true},
+		{"6.12.117+deb12-amd64", "6.1", false},
+		{"6.1", "6.1", true},
+		{"6.1", "6.1.0", false},
+	} {
+		if got := HasVersion(test.release, test.version); got != test.want {
+			t.Errorf("HasVersion(%q, %q) is %t", test.release, test.version, got)
+		}
+	}
+}
+
+func TestAVersionIsNoPath(t *testing.T) {
+	for s, want := range map[string]bool{"6": true, "6.12": true, "6.1.0-57-amd64": true, "6.12/vmlinuz": false, "./6.12": false, "vmlinuz": false, "": false, "6.": false} {
+		if got := IsVersion(s); got != want {
+			t.Errorf("IsVersion(%q) is %t", s, got)
+		}
+	}
+}
+
+func TestFindTakesAVersion(t *testing.T) {
+	root := t.TempDir()
+	for _, release := range []string{"6.1.0-9-amd64", "6.1.0-31-amd64", "6.12.0-amd64"} {
+		makeFile(t, filepath.Join(root, "boot/vmlinuz-"+release), "", 0o644)
+		makeTree(t, filepath.Join(root, "lib/modules", release), needed[QEMU])
+	}
+	if image, err := Find(QEMU, "6.1", root); err != nil || image.Release != "6.1.0-31-amd64" {
+		t.Errorf("%+v, %v", image, err)
+	}
+	_, err := Find(QEMU, "6.7", root)
+	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "version 6.7, only 6.12.0-amd64, 6.1.0-31-amd64") {
+		t.Errorf("error %v, want ErrNotFound and what there is", err)
+	}
+}
+
+// An RPM package has the image in the module tree, and no index.
+func TestAnUnpackedRPMIsAKernel(t *testing.T) {
+	root := t.TempDir()
+	tree := filepath.Join(root, "lib/modules/5.15.0-uek")
+	makeFile(t, filepath.Join(tree, "vmlinuz"), "", 0o644)
+	makeFile(t, filepath.Join(tree, "kernel/net/rds/rds.ko.xz"), "", 0o644)
+	want := Image{filepath.Join(tree, "vmlinuz"), tree, "5.15.0-uek"}
+	for _, path := range []string{root, want.Path} {
+		image, err := Given(QEMU, path, "")
+		if err != nil || image != want {
+			t.Errorf("%s: %+v, %v; want %+v", path, image, err, want)
+		}
+		if err := image.Check(QEMU); !errors.Is(err, ErrNoIndex) {
+			t.Errorf("error %v, want that there is no index", err)
+		}
+	}
+	makeTree(t, tree, needed[QEMU])
+	if image, err := Find(QEMU, "", root); err != nil || image != want {
+		t.Errorf("%+v, %v; want %+v", image, err, want)
+	}
+	if _, err := Given(QEMU, t.TempDir(), ""); err == nil || !strings.Contains(err.Error(), "boot/vmlinuz-VERSION") {
+		t.Errorf("an empty directory: error %v, want what is looked for", err)
 	}
 }
 
@@ -75,15 +144,15 @@ func TestFindSaysWhatAKernelLacks(t *testing.T) {
 	root := t.TempDir()
 	makeFile(t, filepath.Join(root, "usr/bin/linux.uml"), "#!/bin/sh\necho 6.1.99\n", 0o755)
 	tree := filepath.Join(root, "usr/lib/uml/modules/6.1.99")
-	if _, err := Find(UML, root); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), tree) {
+	if _, err := Find(UML, "", root); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), tree) {
 		t.Errorf("error %v, want ErrNotFound that names %s", err, tree)
 	}
 	makeTree(t, tree, []string{"overlay", "ipv6", "veth", "bridge", "rds"})
-	if _, err := Find(UML, root); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "lacks sch_netem, rds_tcp") {
+	if _, err := Find(UML, "", root); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "lacks sch_netem, rds_tcp") {
 		t.Errorf("error %v, want ErrNotFound and what is missing", err)
 	}
 	makeTree(t, tree, needed[UML])
-	if image, err := Find(UML, root); err != nil || image.Release != "6.1.99" {
+	if image, err := Find(UML, "", root); err != nil || image.Release != "6.1.99" {
 		t.Errorf("%+v, %v", image, err)
 	}
 }

@@ -103,6 +103,37 @@ func TestModulesAreReadInEveryCompression(t *testing.T) {
 	}
 }
 
+func TestModulesAreUncompressedWithWhatTheyNeed(t *testing.T) {
+	dir := t.TempDir()
+	var z bytes.Buffer
+	g := gzip.NewWriter(&z)
+	g.Write([]byte("a module"))
+	g.Close()
+	for name, text := range map[string]string{"a.ko.gz": z.String(), "b.ko.gz": z.String(), "c.ko.gz": z.String(), "modules.dep": "a.ko.gz: b.ko.gz\nb.ko.gz:\nc.ko.gz:\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree, err := Open(os.DirFS(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := tree.Uncompress(dir, "a"); !changed || err != nil {
+		t.Errorf("changed is %t, %v", changed, err)
+	}
+	var names []string
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if diff := cmp.Diff([]string{"a.ko", "b.ko", "c.ko.gz", "modules.dep"}, names); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
 func TestTheClosureListsNearestFirst(t *testing.T) {
 	needs := map[string][]string{"a.ko": {"b", "c", "built_in"}, "b.ko": {"d"}, "c.ko": {"d"}, "d.ko": nil}
 	paths := map[string]string{"a": "a.ko", "b": "b.ko", "c": "c.ko", "d": "d.ko"}

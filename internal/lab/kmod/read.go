@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path"
+	"path/filepath"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
@@ -41,6 +43,33 @@ func ReadModule(name string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return b, nil
+}
+
+// Uncompress uncompresses the files of the named modules of the tree in directory dir, and of
+// all they need, and tells whether there was any. The index has to be made anew then.
+func (t *Tree) Uncompress(dir string, names ...string) (changed bool, err error) {
+	files, err := t.Load(names...)
+	if err != nil {
+		return false, err
+	}
+	for _, file := range files {
+		if path.Ext(file) == ".ko" {
+			continue
+		}
+		name := filepath.Join(dir, file)
+		b, err := ReadModule(name)
+		if err != nil {
+			return changed, err
+		}
+		if err := os.WriteFile(strings.TrimSuffix(name, path.Ext(name)), b, 0o644); err != nil {
+			return changed, err
+		}
+		if err := os.Remove(name); err != nil {
+			return changed, err
+		}
+		changed = true
+	}
+	return changed, nil
 }
 
 func decompressor(ext string, b []byte) (io.Reader, error) {

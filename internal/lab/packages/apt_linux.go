@@ -165,6 +165,21 @@ func (a *Apt) Resolve(ctx context.Context, meta string, pattern *regexp.Regexp) 
 	return found, err
 }
 
+// Search hands the names of all packages that begin with prefix to choose, and returns what
+// that chooses among them. If there is nothing to choose the package lists are updated once.
+func (a *Apt) Search(ctx context.Context, prefix string, choose func(names []string) (string, error)) (string, error) {
+	var found string
+	err := a.updating(ctx, func() error {
+		out, err := a.output(ctx, "apt-cache", "pkgnames", prefix)
+		if err != nil {
+			return err
+		}
+		found, err = choose(strings.Fields(string(out)))
+		return err
+	})
+	return found, err
+}
+
 var candidateLine = regexp.MustCompile(`(?m)^\s+Candidate: (\S+)$`)
 
 // candidate is the version of a package that would be installed.

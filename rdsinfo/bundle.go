@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdskit/rdskit/internal/module"
 	"github.com/rdskit/rdskit/internal/sys"
 )
 
@@ -46,6 +47,8 @@ type Bundle struct {
 	Peers []Peer `json:"peers,omitempty"`
 	// TCP is what the transport tcp stands on.
 	TCP TCP `json:"tcp"`
+	// TCPHealth is nil if it was not read: see Config.
+	TCPHealth []TCPHealth `json:"tcp_health,omitzero"`
 	// RDMAPorts are those of the RDMA devices.
 	RDMAPorts []RDMAPort `json:"rdma_ports,omitempty"`
 }
@@ -65,7 +68,8 @@ const (
 )
 
 // Collect takes all tables, and reads what else goes into a Bundle. It sends
-// nothing and loads no module. Its error is about the network namespace of cfg.
+// nothing and loads no module. Its error is about the network namespace of cfg, or
+// about the TCPHealth that cfg asks for.
 func Collect(ctx context.Context, cfg *Config) (*Bundle, error) {
 	if cfg == nil {
 		cfg = &Config{}
@@ -76,7 +80,7 @@ func Collect(ctx context.Context, cfg *Config) (*Bundle, error) {
 		Modules:      readModules("/sys/module"),
 		ModuleRules:  readModuleRules(),
 		LockedMemory: lockedMemory("/proc/self/limits"),
-		RDMAPorts:    readRDMAPorts("/sys/class/infiniband"),
+		RDMAPorts:    RDMAPorts(),
 	}
 	b.Host, _ = os.Hostname()
 	err := sys.InNetNS(cfg.NetNS, func() error {
@@ -91,6 +95,11 @@ func Collect(ctx context.Context, cfg *Config) (*Bundle, error) {
 	b.addInitialSysctls()
 	b.readSnapshot(cfg)
 	b.readNetwork(ctx, cfg)
+	if cfg.TCPHealth || (module.System{}).Loaded("tcp_diag") {
+		if b.TCPHealth, err = ReadTCPHealth(ctx, cfg); err != nil && cfg.TCPHealth {
+			return nil, err
+		}
+	}
 	return b, nil
 }
 

@@ -148,19 +148,35 @@ func (n *Namespace) HasAddress(addr netip.Addr) bool {
 // readPeers asks for the ways to the peers.
 func (b *Bundle) readPeers(ctx context.Context, cfg *Config) {
 	connections, _ := b.Snapshot.Connections()
+	b.Peers = peersOf(ctx, cfg, &b.Namespace, connections)
+}
+
+// Peers asks for the ways to the peers of connections, each once. It leaves out
+// connections of the transport loopback, and those whose local address the network namespace does
+// not have. It sends nothing.
+func Peers(ctx context.Context, cfg *Config, connections []Connection) []Peer {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	return peersOf(ctx, cfg, &Namespace{Addresses: readAddresses(ctx, cfg.NetNS)}, connections)
+}
+
+func peersOf(ctx context.Context, cfg *Config, ns *Namespace, connections []Connection) []Peer {
 	type ends struct{ local, remote netip.Addr }
 	seen := make(map[ends]bool)
+	var peers []Peer
 	for _, c := range connections {
 		k := ends{c.Local, c.Remote}
-		if seen[k] || !b.Namespace.HasAddress(c.Local) || c.Transport == abi.RDS_TRANS_LOOP.String() {
+		if seen[k] || !ns.HasAddress(c.Local) || c.Transport == abi.RDS_TRANS_LOOP.String() {
 			continue
 		}
 		seen[k] = true
-		b.Peers = append(b.Peers, wayTo(ctx, cfg, c.Local, c.Remote))
+		peers = append(peers, wayTo(ctx, cfg, c.Local, c.Remote))
 	}
-	if len(b.Peers) > 0 {
-		addNeighbors(ctx, cfg, b.Peers)
+	if len(peers) > 0 {
+		addNeighbors(ctx, cfg, peers)
 	}
+	return peers
 }
 
 // WayTo asks for the way to a host from a local address or, if that is invalid, from the one

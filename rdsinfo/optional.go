@@ -28,3 +28,13 @@ func (o Optional[T]) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(o.Value)
 }
+
+// UnmarshalJSON reads what MarshalJSON returned.
+func (o *Optional[T]) UnmarshalJSON(b []byte) error {
+	*o = Optional[T]{}
+	if string(b) == "null" {
+		return nil
+	}
+	o.Known = true
+	return json.Unmarshal(b, &o.Value)
+}

@@ -19,9 +19,31 @@ type RDMAPort struct {
 
 // A GID is an address of an RDMA port. IPv4 addresses are IPv4-mapped in it.
 type GID struct {
+	Index  int        `json:"index"` // in the port's table
 	GID    netip.Addr `json:"gid"`
 	Type   string     `json:"type,omitempty"`   // such as RoCE v2
 	Device string     `json:"netdev,omitempty"` // the network interface that it is of
+}
+
+// RDMAPorts lists the ports of the RDMA devices, with their GIDs.
+func RDMAPorts() []RDMAPort { return readRDMAPorts("/sys/class/infiniband") }
+
+// FindGID finds the port that has a GID, such as that of an IBConnection or, over RoCE, a local
+// address. An active port goes before one that is not.
+func FindGID(ports []RDMAPort, gid netip.Addr) (port RDMAPort, entry GID, ok bool) {
+	gid = gid.Unmap().WithZone("")
+	for _, p := range ports {
+		if ok && p.State != "ACTIVE" {
+			continue
+		}
+		if i := slices.IndexFunc(p.GIDs, func(g GID) bool { return g.GID.Unmap() == gid }); i >= 0 {
+			if p.State == "ACTIVE" {
+				return p, p.GIDs[i], true
+			}
+			port, entry, ok = p, p.GIDs[i], true
+		}
+	}
+	return port, entry, ok
 }
 
 func readRDMAPorts(root string) []RDMAPort {
@@ -42,19 +64,24 @@ func readRDMAPorts(root string) []RDMAPort {
 			p.State = name
 		}
 		gids, _ := filepath.Glob(filepath.Join(dir, "gids/*"))
-		slices.SortFunc(gids, func(a, b string) int { return len(a) - len(b) })
 		for _, file := range gids {
+			name := filepath.Base(file)
+			index, err := strconv.Atoi(name)
+			if err != nil {
+				continue
+			}
 			gid, err := netip.ParseAddr(readLine(file))
 			if err != nil || gid.IsUnspecified() {
 				continue
 			}
-			index := filepath.Base(file)
 			p.GIDs = append(p.GIDs, GID{
+				Index:  index,
 				GID:    gid,
-				Type:   readLine(filepath.Join(dir, "gid_attrs/types", index)),
-				Device: readLine(filepath.Join(dir, "gid_attrs/ndevs", index)),
+				Type:   readLine(filepath.Join(dir, "gid_attrs/types", name)),
+				Device: readLine(filepath.Join(dir, "gid_attrs/ndevs", name)),
 			})
 		}
+		slices.SortFunc(p.GIDs, func(a, b GID) int { return a.Index - b.Index })
 		ports = append(ports, p)
 	}
 	return ports

@@ -19,6 +19,9 @@ type Config struct {
 	NetNS int
 	// IPv4Only leaves out what has IPv6 addresses, and spares reading it.
 	IPv4Only bool
+	// TCPHealth makes Collect read how TCP fares, for which the kernel may load the module
+	// tcp_diag. Without it that is read if the module is loaded.
+	TCPHealth bool
 }
 
 // A Snapshot holds tables as the kernel returned them. They are read one after

@@ -39,6 +39,14 @@ type TCPEndpoint struct {
 var tcpStates = []string{"ESTAB", "SYN-SENT", "SYN-RECV", "FIN-WAIT-1", "FIN-WAIT-2", "TIME-WAIT",
 	"UNCONN", "CLOSE-WAIT", "LAST-ACK", "LISTEN", "CLOSING", "NEW-SYN-RECV"}
 
+// tcpStateName returns the name of a state, false if there is none.
+func tcpStateName(state uint8) (string, bool) {
+	if state == 0 || int(state) > len(tcpStates) {
+		return "", false
+	}
+	return tcpStates[state-1], true
+}
+
 func readTCP(dir string) TCP {
 	var t TCP
 	for _, name := range []string{"tcp", "tcp6"} {
@@ -73,10 +81,12 @@ func parseTCPEndpoint(line string) (e TCPEndpoint, ok bool) {
 		return e, false
 	}
 	state, err := strconv.ParseUint(words[3], 16, 8)
-	if err != nil || state == 0 || int(state) > len(tcpStates) {
+	if err != nil {
 		return e, false
 	}
-	e.State = tcpStates[state-1]
+	if e.State, ok = tcpStateName(uint8(state)); !ok {
+		return e, false
+	}
 	sent, _, _ := strings.Cut(words[4], ":")
 	if e.State != "LISTEN" { // whose queue is another
 		e.Unacked, _ = strconv.ParseUint(sent, 16, 64)

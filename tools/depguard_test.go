@@ -92,6 +92,10 @@ func TestImportRulesBite(t *testing.T) {
 		refused: []string{"unsafe", "golang.org/x/sys/unix", "github.com/jsimonetti/rtnetlink/v2", module + "rdma"},
 		allowed: []string{"github.com/mdlayher/netlink"},
 	}, {
+		file:    "internal/tcpdiag/diag_linux.go",
+		refused: []string{"unsafe", "golang.org/x/sys/unix", "github.com/jsimonetti/rtnetlink/v2", module + "rdsinfo"},
+		allowed: []string{"syscall", "github.com/mdlayher/netlink", module + "internal/nlconn"},
+	}, {
 		file: "rdssock/conn_linux.go",
 		refused: []string{
 			"unsafe", "golang.org/x/sys/unix", "github.com/mdlayher/socket", "github.com/mdlayher/netlink", "testing", "github.com/google/go-cmp/cmp",
@@ -104,8 +108,8 @@ func TestImportRulesBite(t *testing.T) {
 		allowed: []string{"testing", "github.com/google/go-cmp/cmp", "golang.org/x/net/nettest", module + "internal/labtest", module + "internal/sys"},
 	}, {
 		file:    "rdsinfo/snapshot.go",
-		refused: []string{"unsafe", module + "rdma", module + "internal/stress", "github.com/prometheus/client_golang/prometheus"},
-		allowed: []string{module + "internal/abi", module + "internal/sys"},
+		refused: []string{"unsafe", module + "rdma", module + "internal/stress", "github.com/mdlayher/netlink", "github.com/prometheus/client_golang/prometheus"},
+		allowed: []string{module + "internal/abi", module + "internal/sys", module + "internal/tcpdiag"},
 	}, {
 		file:    "rdma/region_linux.go",
 		refused: []string{"unsafe", "golang.org/x/sys/unix", module + "rdsinfo", module + "internal/stress"},

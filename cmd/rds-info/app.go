@@ -1,10 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/rdskit/rdskit/internal/cli"
@@ -59,7 +59,7 @@ type options struct {
 	json    bool
 	filter  filterValue
 	everyNS bool
-	procs   bool
+	joins   joinOptions
 	source
 
 	stdout *output
@@ -80,8 +80,8 @@ func (o *options) flags() []cli.Flag {
 		&cli.BoolFlag{Name: "json", Destination: &o.json, Usage: "print JSON, one object a line, of both families"},
 		&cli.GenericFlag{Name: "filter", Value: &o.filter, Usage: "only rows with each of `KEY=VALUE,...`: local, peer, port, tos, transport, state; may be given again"},
 		&cli.BoolFlag{Name: "every-netns", Aliases: []string{"N"}, Destination: &o.everyNS, Usage: "of every network namespace, one after the other"},
-		&cli.BoolFlag{Name: "procs", Destination: &o.procs, Usage: "with -k, the processes that have a socket open, from /proc"},
 	)
+	flags = append(flags, o.joins.flags()...)
 	return append(flags, o.source.flags()...)
 }
 
@@ -107,7 +107,7 @@ func (o *options) asked(l info.Layout) (tables []rdsinfo.Table, asked bool) {
 // check refuses options that do not go together.
 func (o *options) check() error {
 	switch {
-	case o.from != "" && (o.netns != "" || o.everyNS || o.procs):
+	case o.from != "" && (o.netns != "" || o.everyNS || o.joins.procs):
 		return &cli.UsageError{Option: "--from", Value: o.from, Reason: "a bundle has one namespace and no processes: leave out --netns, -N and --procs"}
 	case o.netns != "" && o.everyNS:
 		return &cli.UsageError{Reason: "--netns and -N exclude each other"}
@@ -115,34 +115,39 @@ func (o *options) check() error {
 	return nil
 }
 
-func (o *options) run(*cli.Context) error {
+func (o *options) run(c *cli.Context) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	err := o.print()
+	err := o.print(c.Context)
 	if ferr := o.stdout.flush(); err == nil {
 		err = ferr
 	}
 	return err
 }
 
-func (o *options) print() error {
+func (o *options) print(ctx context.Context) error {
 	switch {
 	case o.from != "":
 		b, err := readBundle(o.from)
 		if err != nil {
 			return err
 		}
-		return o.printSnapshot(b.Snapshot, "")
+		tables, _ := o.asked(o.layout.of(b.Snapshot))
+		joins, err := o.joins.stored(ctx, b, tables)
+		if err != nil {
+			return fmt.Errorf("%s: %w", o.from, err)
+		}
+		return o.printSnapshot(b.Snapshot, joins, "")
 	case o.everyNS:
-		return o.printEveryNamespace()
+		return o.printEveryNamespace(ctx)
 	}
-	return o.with(func(cfg *rdsinfo.Config) error { return o.readAndPrint(cfg, "") })
+	return o.with(func(cfg *rdsinfo.Config) error { return o.readAndPrint(ctx, cfg, "") })
 }
 
 // printEveryNamespace prints the tables of each namespace below its heading, as C
 // does.
-func (o *options) printEveryNamespace() error {
+func (o *options) printEveryNamespace(ctx context.Context) error {
 	if err := o.allowed(); err != nil {
 		return err
 	}
@@ -170,7 +175,7 @@ func (o *options) printEveryNamespace() error {
 		if name == "" {
 			name = fmt.Sprint(ns.Inode)
 		}
-		if err := o.readAndPrint(&rdsinfo.Config{NetNS: int(ns.File.Fd())}, name); err != nil {
+		if err := o.readAndPrint(ctx, &rdsinfo.Config{NetNS: int(ns.File.Fd())}, name); err != nil {
 			return fmt.Errorf("network namespace %s: %w", name, err)
 		}
 	}
@@ -178,7 +183,7 @@ func (o *options) printEveryNamespace() error {
 }
 
 // readAndPrint prints the tables of a namespace.
-func (o *options) readAndPrint(cfg *rdsinfo.Config, name string) error {
+func (o *options) readAndPrint(ctx context.Context, cfg *rdsinfo.Config, name string) error {
 	cfg.IPv4Only = !o.all && !o.json
 	// The paths of connections are among the tables or not, depending on the
 	// kernel: asking for them costs nothing.
@@ -187,26 +192,20 @@ func (o *options) readAndPrint(cfg *rdsinfo.Config, name string) error {
 	if err != nil {
 		return explainSocket(err)
 	}
-	return o.printSnapshot(s, name)
+	tables, _ = o.asked(o.layout.of(s))
+	joins, err := o.joins.of(ctx, cfg, s, tables, o.stderr)
+	if err != nil {
+		return err
+	}
+	return o.printSnapshot(s, joins, name)
 }
 
-func (o *options) printSnapshot(s *rdsinfo.Snapshot, netNS string) error {
+func (o *options) printSnapshot(s *rdsinfo.Snapshot, joins info.Joins, netNS string) error {
 	layout := o.layout.of(s)
 	tables, asked := o.asked(layout)
-	var processes map[uint64][]rdsinfo.Process
-	if o.procs && slices.Contains(tables, rdsinfo.Sockets) {
-		var unseen int
-		var err error
-		if processes, unseen, err = rdsinfo.Processes(); err != nil {
-			return err
-		}
-		if unseen > 0 {
-			fmt.Fprintf(o.stderr, "rds-info: what %d processes have open cannot be seen: run it as root\n", unseen)
-		}
-	}
-	table := o.textTable(s, layout, processes)
+	table := o.textTable(s, layout, joins)
 	if o.json {
-		table = o.jsonTable(s, netNS, processes)
+		table = o.jsonTable(s, netNS, joins)
 	}
 	printed := 0
 	var absent error
@@ -233,13 +232,13 @@ func (o *options) printSnapshot(s *rdsinfo.Snapshot, netNS string) error {
 	return nil
 }
 
-func (o *options) textTable(s *rdsinfo.Snapshot, l info.Layout, processes map[uint64][]rdsinfo.Process) func(rdsinfo.Table) error {
-	x := &info.Text{Layout: l, IPv6: o.all, Verbose: o.verbose, Fields: o.fields.names, Filter: o.filter.Filter, Processes: processes}
+func (o *options) textTable(s *rdsinfo.Snapshot, l info.Layout, joins info.Joins) func(rdsinfo.Table) error {
+	x := &info.Text{Layout: l, IPv6: o.all, Verbose: o.verbose, Fields: o.fields.names, Filter: o.filter.Filter, Joins: joins}
 	return func(t rdsinfo.Table) error { return x.Print(o.stdout, s, t) }
 }
 
-func (o *options) jsonTable(s *rdsinfo.Snapshot, netNS string, processes map[uint64][]rdsinfo.Process) func(rdsinfo.Table) error {
-	j := &info.JSON{IPv6: true, Filter: o.filter.Filter, NetNS: netNS, Processes: processes}
+func (o *options) jsonTable(s *rdsinfo.Snapshot, netNS string, joins info.Joins) func(rdsinfo.Table) error {
+	j := &info.JSON{IPv6: true, Filter: o.filter.Filter, NetNS: netNS, Joins: joins}
 	lines := cli.NewJSONLines(o.stdout)
 	return func(t rdsinfo.Table) error {
 		var werr error

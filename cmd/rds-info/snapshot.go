@@ -12,19 +12,25 @@ import (
 
 func snapshotCommand() *cli.Command {
 	var s source
+	var tcp bool
 	return &cli.Command{
-		Name:        "snapshot",
-		Usage:       "write all tables, sysctls and module parameters to FILE, for --from and diff",
-		ArgsUsage:   "FILE",
-		Flags:       s.flags()[:2],
+		Name:      "snapshot",
+		Usage:     "write all tables, sysctls and module parameters to FILE, for --from and diff",
+		ArgsUsage: "FILE",
+		Flags: append(s.flags()[:2:2],
+			&cli.BoolFlag{Name: "tcp-info", Destination: &tcp, Usage: "how TCP fares too, for which the kernel may load tcp_diag; without, only if that is loaded"}),
 		Description: "A FILE of - is stdout. An existing FILE is replaced, once all is written.",
 		Action: func(c *cli.Context) error {
 			if c.Args().Len() != 1 {
 				return &cli.UsageError{Reason: "want the name of one FILE to write"}
 			}
 			return s.with(func(cfg *rdsinfo.Config) error {
+				cfg.TCPHealth = tcp
 				b, err := rdsinfo.Collect(c.Context, cfg)
 				if err != nil {
+					if tcp {
+						err = explainTCPInfo(err)
+					}
 					return err
 				}
 				if b.SocketError != "" {

@@ -41,17 +41,15 @@ func checkRDMA(f *Facts, r *report) {
 
 // gidOf finds a GID of an active port for an address: its own as RoCE has it, or one of its interface.
 func (f *Facts) gidOf(a rdsinfo.Address) (port rdsinfo.RDMAPort, gid netip.Addr, ok bool) {
-	for _, p := range f.Last.RDMAPorts {
-		if p.State != "ACTIVE" {
-			continue
-		}
-		if i := slices.IndexFunc(p.GIDs, func(g rdsinfo.GID) bool { return g.GID.Unmap() == a.Addr.WithZone("") }); i >= 0 {
-			return p, p.GIDs[i].GID, true
-		}
+	active := slices.DeleteFunc(slices.Clone(f.Last.RDMAPorts), func(p rdsinfo.RDMAPort) bool { return p.State != "ACTIVE" })
+	if p, g, ok := rdsinfo.FindGID(active, a.Addr); ok {
+		return p, g.GID, true
+	}
+	for _, p := range active {
 		// InfiniBand's are not made from IP addresses.
 		if p.LinkLayer == "InfiniBand" && len(p.GIDs) > 0 {
-			port, gid, ok = p, p.GIDs[0].GID, true
+			return p, p.GIDs[0].GID, true
 		}
 	}
-	return port, gid, ok
+	return port, gid, false
 }

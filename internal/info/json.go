@@ -14,9 +14,8 @@ type JSON struct {
 	Filter Filter
 	// NetNS is put into each record, if it is not empty.
 	NetNS string
-	// Processes are the processes that have a socket open, by its inode, if they were
-	// looked for.
-	Processes map[uint64][]rdsinfo.Process
+	// Joins fill fields that are null without.
+	Joins
 }
 
 // Each calls f with the record of each row of a table.
@@ -29,8 +28,11 @@ func (j *JSON) Each(s *rdsinfo.Snapshot, t rdsinfo.Table, f func(record any)) er
 			}
 		},
 		connections: func(rows []rdsinfo.Connection) {
-			for _, c := range rows {
-				f(connectionRecord{of("connection"), c.Local, c.Remote, c.TOS, c.Transport, c.State().String(), c.Flags.String(), c.NextTX, c.NextRX})
+			for i := range rows {
+				c := &rows[i]
+				e := connectionEnds(c)
+				f(connectionRecord{of("connection"), c.Local, c.Remote, c.TOS, c.Transport, c.State().String(), c.Flags.String(), c.NextTX, c.NextRX,
+					j.name(e), j.tcpConnection(e), j.route(e), j.rdma(e)})
 			}
 		},
 		sockets: func(rows []rdsinfo.Socket) {
@@ -41,18 +43,23 @@ func (j *JSON) Each(s *rdsinfo.Snapshot, t rdsinfo.Table, f func(record any)) er
 		queue: func(t rdsinfo.Table, rows []rdsinfo.Message) {
 			kind := of(messageKinds[t])
 			for _, m := range rows {
-				f(messageRecord{kind, m.Local.Addr(), m.Local.Port(), m.Remote.Addr(), m.Remote.Port(), m.TOS, m.Seq, m.Bytes, m.Millis})
+				f(messageRecord{kind, m.Local.Addr(), m.Local.Port(), m.Remote.Addr(), m.Remote.Port(), m.TOS, m.Seq, m.Bytes, m.Millis,
+					j.name(ends{remote: m.Remote})})
 			}
 		},
 		tcpSockets: func(rows []rdsinfo.TCPSocket) {
 			for _, k := range rows {
+				e := ends{local: k.Local, remote: k.Remote}
 				f(tcpRecord{of("tcp_socket"), k.Local.Addr(), k.Local.Port(), k.Remote.Addr(), k.Remote.Port(), k.TOS,
-					k.HeaderRemaining, k.DataRemaining, k.LastSentNext, k.LastExpectedUna, k.LastSeenUna})
+					k.HeaderRemaining, k.DataRemaining, k.LastSentNext, k.LastExpectedUna, k.LastSeenUna, j.name(e), j.tcpSocket(e)})
 			}
 		},
 		ibConnections: func(rows []rdsinfo.IBConnection) {
 			for i := range rows {
-				f(ibRecordOf(of("ib_connection"), &rows[i]))
+				r := ibRecordOf(of("ib_connection"), &rows[i])
+				e := ibEnds(&rows[i])
+				r.RemoteName, r.RDMA = j.name(e), j.rdma(e)
+				f(r)
 			}
 		},
 		pathConnections: func(rows []rdsinfo.PathConnection) {
@@ -87,6 +94,24 @@ type connectionRecord struct {
 	Flags     string                  `json:"flags"`
 	NextTX    uint64                  `json:"next_tx"`
 	NextRX    uint64                  `json:"next_rx"`
+
+	RemoteName rdsinfo.Optional[string]              `json:"remote_name"`
+	TCP        rdsinfo.Optional[[]rdsinfo.TCPHealth] `json:"tcp"`
+	Route      rdsinfo.Optional[rdsinfo.Peer]        `json:"route"`
+	RDMA       rdsinfo.Optional[rdmaRecord]          `json:"rdma"`
+}
+
+// An rdmaRecord is the port of an RDMA device below a connection.
+type rdmaRecord struct {
+	Device    string `json:"device"`
+	Port      int    `json:"port"`
+	State     string `json:"state"`
+	LinkLayer string `json:"link_layer"`
+
+	GIDIndex int        `json:"gid_index"`
+	GID      netip.Addr `json:"gid"`
+	GIDType  string     `json:"gid_type,omitempty"`
+	NetDev   string     `json:"netdev,omitempty"`
 }
 
 type socketRecord struct {
@@ -101,6 +126,7 @@ type socketRecord struct {
 	Congested     rdsinfo.Optional[bool]              `json:"congested"`
 	PID           rdsinfo.Optional[int32]             `json:"pid"`
 	Command       rdsinfo.Optional[string]            `json:"command"`
+	RemoteName    rdsinfo.Optional[string]            `json:"remote_name"`
 	Processes     rdsinfo.Optional[[]rdsinfo.Process] `json:"processes"`
 }
 
@@ -111,6 +137,7 @@ func (j *JSON) socket(h header, k *rdsinfo.Socket) socketRecord {
 		Remote: k.Connected.Addr(), RemotePort: k.Connected.Port(),
 		SendBuffer: k.SendBuffer, ReceiveBuffer: k.ReceiveBuffer,
 		Inode: k.Inode, PID: k.PID, Command: k.Command,
+		RemoteName: j.name(ends{remote: k.Connected}),
 	}
 	if k.Congestion.Known && k.Congestion.Value != rdsinfo.CongestionUnknown {
 		r.Congested = rdsinfo.Optional[bool]{Value: k.Congestion.Value == rdsinfo.Congested, Known: true}
@@ -141,6 +168,7 @@ type messageRecord struct {
 	Seq        uint64                   `json:"seq"`
 	Bytes      uint32                   `json:"bytes"`
 	Millis     rdsinfo.Optional[uint64] `json:"time_ms"`
+	RemoteName rdsinfo.Optional[string] `json:"remote_name"`
 }
 
 type tcpRecord struct {
@@ -155,6 +183,9 @@ type tcpRecord struct {
 	LastSentNext    uint32                  `json:"last_sent_next"`
 	LastExpectedUna uint32                  `json:"last_expected_una"`
 	LastSeenUna     uint32                  `json:"last_seen_una"`
+
+	RemoteName rdsinfo.Optional[string]            `json:"remote_name"`
+	TCP        rdsinfo.Optional[rdsinfo.TCPHealth] `json:"tcp"`
 }
 
 type ibRecord struct {
@@ -190,6 +221,9 @@ type ibRecord struct {
 	RXPolls      rdsinfo.Optional[uint64] `json:"rx_poll_count"`
 	SendVector   rdsinfo.Optional[int32]  `json:"scq_vector"`
 	RecvVector   rdsinfo.Optional[int32]  `json:"rcq_vector"`
+
+	RemoteName rdsinfo.Optional[string]     `json:"remote_name"`
+	RDMA       rdsinfo.Optional[rdmaRecord] `json:"rdma"`
 }
 
 func ibRecordOf(h header, c *rdsinfo.IBConnection) ibRecord {
@@ -224,4 +258,46 @@ type pathRecord struct {
 
 func when(t time.Time) rdsinfo.Optional[time.Time] {
 	return rdsinfo.Optional[time.Time]{Value: t, Known: !t.IsZero()}
+}
+
+// The joined fields of a row are null if they were not asked for, or not found.
+
+func (j *Joins) name(e ends) rdsinfo.Optional[string] {
+	name, ok := j.Names[e.remote.Addr()]
+	return rdsinfo.Optional[string]{Value: name, Known: ok && name != ""}
+}
+
+func (j *Joins) tcpConnection(e ends) rdsinfo.Optional[[]rdsinfo.TCPHealth] {
+	if j.TCP == nil || e.transport != "tcp" {
+		return rdsinfo.Optional[[]rdsinfo.TCPHealth]{}
+	}
+	all := j.TCP.connection(e)
+	if all == nil {
+		all = []rdsinfo.TCPHealth{}
+	}
+	return rdsinfo.Optional[[]rdsinfo.TCPHealth]{Value: all, Known: true}
+}
+
+func (j *Joins) tcpSocket(e ends) rdsinfo.Optional[rdsinfo.TCPHealth] {
+	if j.TCP == nil {
+		return rdsinfo.Optional[rdsinfo.TCPHealth]{}
+	}
+	h, ok := j.TCP.socket(e)
+	return rdsinfo.Optional[rdsinfo.TCPHealth]{Value: h, Known: ok}
+}
+
+func (j *Joins) route(e ends) rdsinfo.Optional[rdsinfo.Peer] {
+	if j.Routes == nil {
+		return rdsinfo.Optional[rdsinfo.Peer]{}
+	}
+	p, ok := j.Routes.find(e)
+	return rdsinfo.Optional[rdsinfo.Peer]{Value: p, Known: ok}
+}
+
+func (j *Joins) rdma(e ends) rdsinfo.Optional[rdmaRecord] {
+	if j.RDMA == nil {
+		return rdsinfo.Optional[rdmaRecord]{}
+	}
+	p, g, ok := j.RDMA.find(e)
+	return rdsinfo.Optional[rdmaRecord]{Value: rdmaRecord{p.Device, p.Port, p.State, p.LinkLayer, g.Index, g.GID, g.Type, g.Device}, Known: ok}
 }

@@ -25,16 +25,15 @@ type Text struct {
 	// for it; Fields chooses among those of Layout23.
 	Verbose bool
 	Fields  []string
-	// Processes are the processes that have a socket open, by its inode. Unless it is nil
-	// the table of sockets has columns for them.
-	Processes map[uint64][]rdsinfo.Process
+	// Joins append columns to the rows.
+	Joins
 	// Location is that of the times of connection paths; nil is the local one.
 	Location *time.Location
 }
 
 // Print prints a table. An error of the snapshot is a *rdsinfo.TableError, and nothing is printed then.
 func (x *Text) Print(w io.Writer, s *rdsinfo.Snapshot, t rdsinfo.Table) error {
-	p := &textPrinter{Text: x, w: w}
+	p := &textPrinter{Text: x, w: w, joined: x.columns(t)}
 	err := visit(s, t, x.IPv6, x.Filter, visitor{
 		counters:        p.counters,
 		connections:     p.connections,
@@ -56,9 +55,10 @@ const (
 // A textPrinter prints one table.
 type textPrinter struct {
 	*Text
-	w   io.Writer
-	row row
-	err error
+	w      io.Writer
+	row    row
+	joined []column
+	err    error
 }
 
 func (p *textPrinter) title(title string) {
@@ -79,6 +79,19 @@ func (p *textPrinter) write() {
 func (p *textPrinter) end() {
 	p.row.b = append(p.row.b, '\n')
 	p.write()
+}
+
+// joinedTitles appends the titles of the joined columns, and joinedCells those of a row.
+func (p *textPrinter) joinedTitles() {
+	for _, c := range p.joined {
+		p.row.text(c.width, c.title)
+	}
+}
+
+func (p *textPrinter) joinedCells(e ends) {
+	for _, c := range p.joined {
+		p.row.text(c.width, c.cell(e))
+	}
 }
 
 func (p *textPrinter) heading(text string) { p.row.text(p.addrWidth(), text) }
@@ -137,14 +150,17 @@ func (p *textPrinter) connections(connections []rdsinfo.Connection) {
 	p.row.text(16, "NextTX")
 	p.row.text(16, "NextRX")
 	p.row.text(4, "Flgs")
+	p.joinedTitles()
 	p.end()
-	for _, c := range connections {
+	for i := range connections {
+		c := &connections[i]
 		p.addr(c.Local)
 		p.addr(c.Remote)
 		optional(p, 4, c.TOS)
 		p.row.uint(16, c.NextTX)
 		p.row.uint(16, c.NextRX)
 		p.row.text(4, c.Flags.String())
+		p.joinedCells(connectionEnds(c))
 		p.end()
 	}
 }
@@ -165,6 +181,7 @@ func (p *textPrinter) sockets(sockets []rdsinfo.Socket) {
 		p.row.text(10, "Pid")
 		p.row.text(16, "Comm")
 	}
+	p.joinedTitles()
 	p.end()
 	for i := range sockets {
 		k := &sockets[i]
@@ -185,6 +202,7 @@ func (p *textPrinter) sockets(sockets []rdsinfo.Socket) {
 			optional(p, 10, k.PID)
 			p.row.text(16, k.Command.String())
 		}
+		p.joinedCells(ends{local: k.Bound, remote: k.Connected})
 		p.end()
 	}
 }
@@ -233,6 +251,7 @@ func (p *textPrinter) queue(t rdsinfo.Table, messages []rdsinfo.Message) {
 	p.row.text(4, "Tos")
 	p.row.text(16, "Seq")
 	p.row.text(10, "Bytes")
+	p.joinedTitles()
 	p.end()
 	for i := range messages {
 		m := &messages[i]
@@ -241,6 +260,7 @@ func (p *textPrinter) queue(t rdsinfo.Table, messages []rdsinfo.Message) {
 		optional(p, 4, m.TOS)
 		p.row.uint(16, m.Seq)
 		p.row.uint(10, uint64(m.Bytes))
+		p.joinedCells(ends{local: m.Local, remote: m.Remote})
 		p.end()
 	}
 }
@@ -254,6 +274,7 @@ func (p *textPrinter) tcpSockets(sockets []rdsinfo.TCPSocket) {
 	for _, name := range []string{"HdrRemain", "DataRemain", "SentNxt", "ExpectUna", "SeenUna"} {
 		p.row.text(10, name)
 	}
+	p.joinedTitles()
 	p.end()
 	for i := range sockets {
 		k := &sockets[i]
@@ -264,6 +285,7 @@ func (p *textPrinter) tcpSockets(sockets []rdsinfo.TCPSocket) {
 		p.row.uint(10, uint64(k.LastSentNext))
 		p.row.uint(10, uint64(k.LastExpectedUna))
 		p.row.uint(10, uint64(k.LastSeenUna))
+		p.joinedCells(ends{local: k.Local, remote: k.Remote})
 		p.end()
 	}
 }
@@ -285,6 +307,7 @@ func (p *textPrinter) ibConnections(connections []rdsinfo.IBConnection) {
 			p.row.b = fmt.Appendf(p.row.b, "%*s", f.width, f.title)
 		}
 	}
+	p.joinedTitles()
 	p.end()
 	for i := range connections {
 		c := &connections[i]
@@ -305,6 +328,7 @@ func (p *textPrinter) ibConnections(connections []rdsinfo.IBConnection) {
 			p.row.b = fmt.Appendf(p.row.b, "  send_wr=%d, recv_wr=%d, send_sge=%d, rdma_mr_max=%d, rdma_mr_size=%d, cache_allocs=%v",
 				c.MaxSendWR, c.MaxRecvWR, c.MaxSendSGE, c.RDMAMRMax, c.RDMAMRSize, c.CacheAllocs)
 		}
+		p.joinedCells(ibEnds(c))
 		p.end()
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/jsimonetti/rtnetlink/v2"
 	"github.com/mdlayher/netlink"
 	"github.com/mdlayher/netlink/nltest"
+
+	"github.com/rdskit/rdskit/internal/nlconn"
 )
 
 // A fakeKernel answers rtnetlink requests by their type.
@@ -39,7 +41,7 @@ func (k fakeKernel) client(t *testing.T) *client {
 		return msgs, err
 	})
 	t.Cleanup(func() { conn.Close() })
-	return &client{conn}
+	return &client{&nlconn.Conn{Conn: conn}}
 }
 
 func pack(t *testing.T, parts ...encoding.BinaryMarshaler) []byte {
@@ -316,33 +318,5 @@ func TestSourceIsAskedForAsRTASRC(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"none", "10.9.0.77/32"}, sources); diff != "" {
 		t.Error("sources asked for (-want +got)", diff)
-	}
-}
-
-func TestInterruptedDumpIsAskedForAgain(t *testing.T) {
-	tests := []struct {
-		interrupted int
-		want        error
-	}{{interrupted: 3}, {interrupted: maxDumps, want: errChanging}}
-	for _, tt := range tests {
-		asked := 0
-		c := fakeKernel{syscall.RTM_GETADDR: func(req netlink.Message) ([]netlink.Message, error) {
-			msgs, err := answer(syscall.RTM_NEWADDR, pack(t, &rtnetlink.AddressMessage{
-				Family: syscall.AF_INET, PrefixLength: 24, Index: 7,
-				Attributes: &rtnetlink.AddressAttributes{Address: ip("10.9.0.1")},
-			}))(req)
-			if asked < tt.interrupted {
-				msgs[0].Header.Flags |= netlink.DumpInterrupted
-			}
-			asked++
-			return msgs, err
-		}}.client(t)
-		all, err := c.addresses()
-		if !errors.Is(err, tt.want) {
-			t.Fatalf("%d interruptions: %v", tt.interrupted, err)
-		}
-		if tt.want == nil && (len(all) != 1 || asked != tt.interrupted+1) {
-			t.Errorf("%d interruptions: asked %d times, got %v", tt.interrupted, asked, all)
-		}
 	}
 }

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"os"
 	"syscall"
-	"time"
 
 	"github.com/mdlayher/netlink"
+
+	"github.com/rdskit/rdskit/internal/nlconn"
 )
 
 // A client is one rtnetlink socket, used for one question and closed.
@@ -18,18 +19,15 @@ import (
 // services take for granted that every reply is of the type asked for, and do
 // not notice a dump that was interrupted by a change.
 type client struct {
-	conn *netlink.Conn
+	conn *nlconn.Conn
 }
 
-// dial opens an rtnetlink socket in the network namespace netns. Cancelling ctx
-// ends the exchanges on it; close must be called.
 func dial(ctx context.Context, netns int) (_ *client, close func(), _ error) {
-	conn, err := netlink.Dial(syscall.NETLINK_ROUTE, &netlink.Config{NetNS: netns})
+	conn, err := nlconn.Dial(ctx, syscall.NETLINK_ROUTE, netns)
 	if err != nil {
 		return nil, nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-	return &client{conn}, func() { stop(); conn.Close() }, nil
+	return &client{conn}, func() { conn.Close() }, nil
 }
 
 // dialError explains why no rtnetlink socket could be had.
@@ -67,40 +65,17 @@ func isSyscall(err error, name string) bool {
 	return ok && se.Syscall == name
 }
 
-// maxDumps bounds how often a dump is asked for again because the table changed
-// meanwhile.
-const maxDumps = 10
-
-var errChanging = errors.New("the table keeps changing while it is read")
-
 // get asks one question and returns the data of the replies of the type wanted.
 func (c *client) get(typ, want netlink.HeaderType, flags netlink.HeaderFlags, req ...encoding.BinaryMarshaler) ([][]byte, error) {
-	m := netlink.Message{Header: netlink.Header{Type: typ, Flags: netlink.Request | flags}}
+	var request []byte
 	for _, part := range req {
 		b, err := part.MarshalBinary()
 		if err != nil {
 			return nil, err
 		}
-		m.Data = append(m.Data, b...)
+		request = append(request, b...)
 	}
-next:
-	for range maxDumps {
-		replies, err := c.conn.Execute(m)
-		if err != nil {
-			return nil, err
-		}
-		data := make([][]byte, 0, len(replies))
-		for _, r := range replies {
-			if r.Header.Flags&netlink.DumpInterrupted != 0 {
-				continue next
-			}
-			if r.Header.Type == want {
-				data = append(data, r.Data)
-			}
-		}
-		return data, nil
-	}
-	return nil, errChanging
+	return c.conn.Ask(typ, want, flags, request)
 }
 
 // attributes encodes what package rtnetlink has no field for.

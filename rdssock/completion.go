@@ -14,7 +14,8 @@ import (
 type Completion struct {
 	conn   *Conn
 	waiter *waiter
-	buffer []byte // kept alive and unmoved until the kernel is done with it
+	buffer []byte            // kept alive and unmoved until the kernel is done with it
+	report func(cmsg.Status) // or nil
 
 	mu     sync.Mutex
 	done   bool
@@ -25,6 +26,9 @@ type Completion struct {
 // down. The error is that of ctx, or net.ErrClosed; the operation then goes on, and Wait
 // may be called again.
 func (p *Completion) Wait(ctx context.Context) error {
+	if _, done := p.Status(); done {
+		return nil
+	}
 	c := p.conn
 	watch, _, err := c.watches.open(c)
 	if err != nil {
@@ -32,8 +36,10 @@ func (p *Completion) Wait(ctx context.Context) error {
 	}
 	// Another goroutine may be waiting for the same.
 	defer watch.wake(p.waiter)
-	stop := context.AfterFunc(ctx, func() { watch.wake(p.waiter) })
-	defer stop()
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() { watch.wake(p.waiter) })
+		defer stop()
+	}
 	for {
 		if _, done := p.Status(); done {
 			return nil
@@ -42,9 +48,23 @@ func (p *Completion) Wait(ctx context.Context) error {
 			return c.opError("wait", netip.AddrPort{}, err)
 		}
 		if err := watch.wait(p.waiter, nil); err != nil {
+			if c.closed.Load() && p.canceled(ctx) {
+				return nil
+			}
 			return c.opError("wait", netip.AddrPort{}, err)
 		}
 	}
+}
+
+// canceled waits until Close, which is under way, has canceled the operation. It
+// is false for what Close does not cancel.
+func (p *Completion) canceled(ctx context.Context) bool {
+	select {
+	case <-p.conn.completions.closed():
+	case <-ctx.Done():
+	}
+	_, done := p.Status()
+	return done
 }
 
 // Status returns how the operation ended, and whether it has.
@@ -55,15 +75,33 @@ func (p *Completion) Status() (s cmsg.Status, done bool) {
 }
 
 // Forget ends the interest in an operation that is never going to be reported,
-// because its message was not sent.
-func (p *Completion) Forget() { p.conn.completions.remove(p) }
+// because its message was not sent. It is false if the report has come all the
+// same, from Close.
+func (p *Completion) Forget() bool { return p.conn.completions.remove(p) }
 
-// ExpectCompletion prepares for the kernel's report on an RDMA operation whose
-// control message carries token and cmsg.FlagNotifyMe. It is called before the
-// message is written, with a token that no other operation under way on the Conn
-// has.
-func (c *Conn) ExpectCompletion(token uint64) *Completion {
-	return c.completions.add(c, event{eventCompletion, token}, nil)
+// ExpectCompletion prepares p for the kernel's report on an RDMA operation and
+// returns the token for the operation's control message, which needs
+// cmsg.FlagNotifyMe as well. It is called before the message is written. p may be
+// the zero Completion, or one that is done or forgotten and that nobody waits for:
+// nothing is allocated then.
+//
+// Unless report is nil, it is called once with the status, before Wait returns, by
+// whichever call of the Conn receives it. It must neither block nor receive.
+//
+// Close cancels the operation (net/rds/af_rds.c:rds_release), and reports that
+// as the kernel then no longer can.
+func (c *Conn) ExpectCompletion(p *Completion, report func(cmsg.Status)) (token uint64) {
+	token = c.token.Add(1)
+	e := event{eventCompletion, token}
+	if p.waiter == nil {
+		p.waiter = newWaiter(e)
+	}
+	p.mu.Lock()
+	p.conn, p.waiter.event, p.report = c, e, report
+	p.done, p.status = false, 0
+	p.mu.Unlock()
+	c.completions.add(p)
+	return token
 }
 
 // WriteZerocopy is WriteToAddrPort without copying b into the kernel. b must not
@@ -84,7 +122,8 @@ func (c *Conn) WriteZerocopy(b []byte, dst netip.AddrPort) (*Completion, error) 
 	if err != nil {
 		return nil, c.opError(opWrite, dst, err)
 	}
-	p := c.completions.add(c, event{eventZerocopy, uint64(cookie)}, b)
+	p := &Completion{conn: c, waiter: newWaiter(event{eventZerocopy, uint64(cookie)}), buffer: b}
+	c.completions.add(p)
 	if _, err := c.write(context.Background(), b, oob, dst, sys.MSG_ZEROCOPY); err != nil {
 		p.Forget()
 		return nil, err
@@ -97,25 +136,62 @@ func (c *Conn) WriteZerocopy(b []byte, dst netip.AddrPort) (*Completion, error) 
 type completions struct {
 	mu      sync.Mutex
 	pending map[event]*Completion
+	end     chan struct{} // nil until somebody waits; closed by close
+	ended   bool
 }
 
-func (cs *completions) add(c *Conn, e event, buffer []byte) *Completion {
-	p := &Completion{conn: c, waiter: newWaiter(e), buffer: buffer}
+func (cs *completions) add(p *Completion) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.pending == nil {
 		cs.pending = make(map[event]*Completion)
 	}
-	cs.pending[e] = p
-	return p
+	cs.pending[p.waiter.event] = p
 }
 
-func (cs *completions) remove(p *Completion) {
+func (cs *completions) remove(p *Completion) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if cs.pending[p.waiter.event] == p {
-		delete(cs.pending, p.waiter.event)
+	if cs.pending[p.waiter.event] != p {
+		return false
 	}
+	delete(cs.pending, p.waiter.event)
+	return true
+}
+
+// close reports all RDMA operations as canceled, which the kernel has done by
+// then.
+func (cs *completions) close() {
+	cs.mu.Lock()
+	var canceled []event
+	for e := range cs.pending {
+		if e.kind == eventCompletion {
+			canceled = append(canceled, e)
+		}
+	}
+	cs.mu.Unlock()
+	for _, e := range canceled {
+		cs.deliver(e, cmsg.StatusCanceled, nil)
+	}
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.end != nil && !cs.ended {
+		close(cs.end)
+	}
+	cs.ended = true
+}
+
+// closed is closed at the end of close.
+func (cs *completions) closed() <-chan struct{} {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.end == nil {
+		cs.end = make(chan struct{})
+		if cs.ended {
+			close(cs.end)
+		}
+	}
+	return cs.end
 }
 
 func (cs *completions) deliver(e event, s cmsg.Status, watch *watch) {
@@ -126,8 +202,14 @@ func (cs *completions) deliver(e event, s cmsg.Status, watch *watch) {
 	if p == nil {
 		return
 	}
+	if p.report != nil {
+		p.report(s)
+	}
 	p.mu.Lock()
-	p.status, p.done, p.buffer = s, true, nil
+	// What report set going may have expected p again.
+	if p.waiter.event == e {
+		p.status, p.done, p.buffer = s, true, nil
+	}
 	p.mu.Unlock()
 	watch.wake(p.waiter)
 }

@@ -33,6 +33,7 @@ type Conn struct {
 	limit      *destinationLimit
 	zerocopy   bool
 	cookie     atomic.Uint32 // of the last zerocopy message
+	token      atomic.Uint64 // of the last RDMA operation
 
 	closed atomic.Bool
 
@@ -320,7 +321,9 @@ func source(remote netip.Addr, netns int) (netip.Addr, error) {
 func (c *Conn) Close() error {
 	c.closed.Store(true)
 	c.watches.close()
-	if err := c.sock.Close(); err != nil {
+	err := c.sock.Close()
+	c.completions.close()
+	if err != nil {
 		return c.opError(opClose, netip.AddrPort{}, err)
 	}
 	return nil

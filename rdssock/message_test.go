@@ -308,7 +308,8 @@ func TestZerocopyRefusals(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	p := z.ExpectCompletion(1)
+	var p rdssock.Completion
+	z.ExpectCompletion(&p, nil)
 	if err := p.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("waiting for what never comes: %v", err)
 	}

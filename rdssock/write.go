@@ -2,6 +2,7 @@ package rdssock
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -248,7 +249,7 @@ func (w *writeOp) waitRoom(ctx context.Context) error {
 		// by destination. Nothing will tell when that changes.
 		delay = min(max(2*delay, time.Millisecond), retestInterval)
 		if err := pause(ctx, done, delay); err != nil {
-			return err
+			return w.explainRefused(err)
 		}
 	}
 }
@@ -264,6 +265,15 @@ func pause(ctx context.Context, done <-chan struct{}, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// explainRefused says what the wait was for when the send buffer has room. A
+// region cannot be registered before the connection is up (net/rds/ib_rdma.c:rds_ib_get_mr).
+func (w *writeOp) explainRefused(err error) error {
+	if !w.control {
+		return err
+	}
+	return &callError{err: err, hint: fmt.Sprintf("no RDMA connection to %v yet (EAGAIN)", w.dst.Addr())}
 }
 
 // explainWait adds who fills the send buffer to the end of a wait for room in it.

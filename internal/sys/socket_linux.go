@@ -183,9 +183,7 @@ func (s *Socket) GetsockoptInt(level, name int) (int, error) {
 // Setsockopt is setsockopt(2) of raw bytes.
 func (s *Socket) Setsockopt(level, name int, b []byte) error {
 	return s.control("setsockopt", func(fd uintptr) error {
-		_, _, errno := unix.Syscall6(unix.SYS_SETSOCKOPT, fd, uintptr(level), uintptr(name),
-			uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), 0)
-		return errnoErr(errno)
+		return errnoErr(Setsockopt(fd, level, name, b))
 	})
 }
 

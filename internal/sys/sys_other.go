@@ -73,4 +73,11 @@ func (*Socket) TOS() (uint8, error)                               { return 0, er
 
 func Writable(uintptr) bool { return false }
 
+func Setsockopt(uintptr, int, int, []byte) syscall.Errno { return syscall.ENOSYS }
+
+func MapAnonymous(int) ([]byte, error)            { return nil, errLinux }
+func MapFile(uintptr, int64, int) ([]byte, error) { return nil, errLinux }
+func Unmap([]byte) error                          { return errLinux }
+func Address([]byte) uint64                       { return 0 }
+
 func TimestampOption() int { return 0 }

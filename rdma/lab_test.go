@@ -1,0 +1,84 @@
+package rdma_test
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rdskit/rdskit/internal/labtest"
+	"github.com/rdskit/rdskit/rdma"
+	"github.com/rdskit/rdskit/rdssock"
+)
+
+func TestMain(m *testing.M) { labtest.Main(m) }
+
+// patience ends what hangs.
+const patience = 30 * time.Second
+
+// within is a context for one test.
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// listen opens a socket on the lab's n-th RDMA host.
+func listen(t testing.TB, n int, cfg *rdma.Config) *rdma.Conn {
+	t.Helper()
+	return listenAt(t, labtest.HCA(t, n).IPv4(), cfg)
+}
+
+func listenAt(t testing.TB, a netip.Addr, cfg *rdma.Config) *rdma.Conn {
+	t.Helper()
+	sock, err := rdssock.Listen(netip.AddrPortFrom(a, 0), &rdssock.Config{Transport: rdssock.TransportInfiniBand})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := rdma.New(sock, cfg)
+	if err != nil {
+		sock.Close()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// pair opens a socket on each RDMA host.
+func pair(t testing.TB) (a, b *rdma.Conn) {
+	t.Helper()
+	labtest.Need(t, labtest.RDMA)
+	return listen(t, 1, nil), listen(t, 2, nil)
+}
+
+// addr is where c can be written to.
+func addr(c *rdma.Conn) netip.AddrPort { return c.Socket().LocalAddr().(rdssock.Addr).AddrPort }
+
+// allocate makes a region and closes it at the end of the test, which it fails if that does not work.
+func allocate(t testing.TB, size int) *rdma.Region {
+	t.Helper()
+	r, err := rdma.Allocate(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := r.Close(ctx); err != nil {
+			t.Errorf("closing a region: %v", err)
+		}
+	})
+	return r
+}
+
+// fill gives memory contents that depend on every byte of seed.
+func fill(b []byte, seed uint64) {
+	x := seed*0x9e3779b97f4a7c15 + 1
+	for i := range b {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		b[i] = byte(x)
+	}
+}

@@ -3,7 +3,8 @@
 GO       ?= go
 PREFIX   ?= /usr/local
 BINDIR   ?= $(PREFIX)/bin
-MANDIR   ?= $(PREFIX)/share/man
+DATADIR  ?= $(PREFIX)/share
+MANDIR   ?= $(DATADIR)/man
 FUZZTIME ?= 60s
 # "make test" leaves the long runs out.
 TESTFLAGS = -short
@@ -167,7 +168,7 @@ ifneq ($(PEER),)
 endif
 
 .PHONY: install
-install: build ## install commands and man pages below DESTDIR and PREFIX (/usr/local)
+install: build ## install commands, man pages and completions below DESTDIR and PREFIX (/usr/local)
 	install -d $(DESTDIR)$(BINDIR)
 	install -m 755 $(addprefix bin/,$(commands)) $(DESTDIR)$(BINDIR)
 	@for page in man/*.[1-8]; do \
@@ -176,6 +177,20 @@ install: build ## install commands and man pages below DESTDIR and PREFIX (/usr/
 		install -d $$section; \
 		install -m 644 $$page $$section; \
 	done
+	@for command in $(commands); do \
+		$(call install-completion,bash,bash-completion/completions/$$command); \
+		$(call install-completion,zsh,zsh/site-functions/_$$command); \
+		$(call install-completion,fish,fish/vendor_completions.d/$$command.fish); \
+	done
+
+# install-completion(shell, file): the command prints it, built for this machine.
+define install-completion
+file=$(DESTDIR)$(DATADIR)/$(2); \
+		echo "install -m 644 completion $$file"; \
+		install -d $$(dirname $$file); \
+		env -u GOOS -u GOARCH CGO_ENABLED=0 $(GO) run ./cmd/$$command --completion $(1) > $$file; \
+		chmod 644 $$file
+endef
 
 .PHONY: clean
 clean: ## remove what was built

@@ -37,6 +37,11 @@ func (v *layoutValue) String() string {
 	return v.layout.String()
 }
 
+// Completions are the releases.
+func (v *layoutValue) Completions() []string {
+	return []string{info.Layout20.String(), info.Layout23.String()}
+}
+
 // of is the layout for a snapshot: the one asked for, or that of its kernel.
 func (v *layoutValue) of(s *rdsinfo.Snapshot) info.Layout {
 	if v.set {
@@ -59,6 +64,9 @@ func (v *fieldList) Set(text string) error {
 	return nil
 }
 
+// Completions are the names of the fields.
+func (v *fieldList) Completions() []string { return info.FieldNames() }
+
 func (v *fieldList) String() string { return strings.Join(v.names, ",") }
 
 // filterValue is the value of --filter. Given again, all of them hold.
@@ -71,6 +79,15 @@ func (v *filterValue) Set(text string) error {
 	}
 	v.Filter = v.And(f)
 	return nil
+}
+
+// Completions are the keys.
+func (v *filterValue) Completions() []string {
+	keys := info.FilterKeys()
+	for i := range keys {
+		keys[i] += "="
+	}
+	return keys
 }
 
 // thresholdValue is the value of --warning and --critical.

@@ -195,6 +195,11 @@ func (v *profileValue) Set(s string) (err error) {
 	return err
 }
 
+// Completions are the profiles.
+func (v *profileValue) Completions() []string {
+	return []string{kernel.UML.String(), kernel.QEMU.String()}
+}
+
 type netemValue struct{ spec string }
 
 func (v *netemValue) Set(s string) error {

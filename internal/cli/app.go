@@ -29,7 +29,8 @@ type (
 //
 // --help (and -h, unless app uses the letter itself) prints the help on
 // app.Writer, --version the version; both end with status 0 whatever else is
-// on the command line, as long as it can be parsed. Every error becomes one
+// on the command line, as long as it can be parsed. --completion, which is hidden, prints what makes
+// a shell complete the options. Every error becomes one
 // message on app.ErrWriter, and with a --json flag given also one JSON object on app.Writer:
 // a usage error has status 2, an [ExitError] its own, any other error 2; for
 // a command in app.Metadata, whose value is an int, that number stands for the 2.
@@ -52,6 +53,8 @@ func Run(ctx context.Context, app *App, operands Operands, args []string) int {
 	switch {
 	case line.has("help"):
 		err = writeHelp(app.Writer, app, line.command)
+	case line.has(completionFlag):
+		err = writeCompletion(app.Writer, app, line.value(completionFlag))
 	case line.has("version") && app.Version != "":
 		_, err = fmt.Fprintf(app.Writer, "%s version %s\n", app.Name, app.Version)
 	default:
@@ -60,7 +63,7 @@ func Run(ctx context.Context, app *App, operands Operands, args []string) int {
 	return report(app, line, err)
 }
 
-// addStandardFlags appends --help and --version to the flags of app and
+// addStandardFlags appends --help, --version and --completion to the flags of app and
 // of its commands, and turns off what urfave/cli would add by itself.
 func addStandardFlags(app *App) {
 	app.HideHelp = true
@@ -79,6 +82,9 @@ func addStandardFlags(app *App) {
 	app.Flags = help(app.Flags)
 	if app.Version != "" && lookup(app.Flags, "version") == nil {
 		app.Flags = append(app.Flags, &BoolFlag{Name: "version", Usage: "print the version and exit", DisableDefaultText: true})
+	}
+	if lookup(app.Flags, completionFlag) == nil {
+		app.Flags = append(app.Flags, &StringFlag{Name: completionFlag, Usage: "print the completion for `SHELL`: bash, fish or zsh", Hidden: true})
 	}
 	for _, c := range app.Commands {
 		c.HideHelp = true

@@ -201,6 +201,16 @@ func (l *commandLine) has(name string) bool {
 	return false
 }
 
+// value is the last one that was given to the flag of that name.
+func (l *commandLine) value(name string) string {
+	for _, o := range slices.Backward(l.options) {
+		if o.flag.Names()[0] == name {
+			return o.value
+		}
+	}
+	return ""
+}
+
 // usageError turns the error of urfave/cli and of package flag below it into a
 // UsageError that names the option as it was spelled. Package flag gives its
 // reason only within its text.
@@ -229,8 +239,8 @@ func lookup(flags []Flag, name string) Flag {
 }
 
 // lookupLong finds a flag by its long name or an unambiguous abbreviation of
-// it. An exact match wins over longer names that it begins, and names of one
-// flag do not compete.
+// it. An exact match wins over longer names that it begins, names of one
+// flag do not compete, and hidden ones have no abbreviations.
 func lookupLong(flags []Flag, name string) (Flag, error) {
 	var found []Flag
 	var names []string
@@ -241,6 +251,9 @@ func lookupLong(flags []Flag, name string) (Flag, error) {
 			}
 			if n == name {
 				return f, nil
+			}
+			if !isVisible(f) {
+				continue
 			}
 			names = append(names, "--"+n)
 			if !slices.Contains(found, f) {
@@ -260,7 +273,8 @@ func lookupLong(flags []Flag, name string) (Flag, error) {
 func unknownLong(flags []Flag, name string) error {
 	e := &UsageError{Option: "--" + name, Reason: "is not an option"}
 	// What SuggestFlag finds nearest can be far: a slip rarely changes the first letter.
-	if s := cli.SuggestFlag(flags, name, true); len(s) > 3 && name != "" && s[2] == name[0] {
+	shown := slices.DeleteFunc(slices.Clone(flags), func(f Flag) bool { return !isVisible(f) })
+	if s := cli.SuggestFlag(shown, name, true); len(s) > 3 && name != "" && s[2] == name[0] {
 		e.Reason += fmt.Sprintf(" (did you mean %s?)", s)
 	}
 	return e

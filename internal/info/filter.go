@@ -87,6 +87,15 @@ var filterKeys = []filterKey{
 	{"state", "up, connecting, down or error", nameMatch([]string{"up", "connecting", "down", "error"}, func(a attributes) string { return a.state })},
 }
 
+// FilterKeys returns the keys that ParseFilter takes.
+func FilterKeys() []string {
+	keys := make([]string, len(filterKeys))
+	for i, k := range filterKeys {
+		keys[i] = k.name
+	}
+	return keys
+}
+
 // ParseFilter reads terms KEY=VALUE, separated by commas. The keys are local and peer,
 // an address or a prefix; port, of either end; tos; transport; and state.
 func ParseFilter(text string) (Filter, error) {

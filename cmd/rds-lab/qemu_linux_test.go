@@ -137,11 +137,6 @@ func TestAnUnpackedRPMBoots(t *testing.T) {
 		texts[filepath.Join(dir, file)] = read(t, filepath.Join(found.Modules, file))
 	}
 	texts[filepath.Join(dir, "vmlinuz")] = read(t, found.Path)
-	for path := range texts {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
 	write(t, texts)
 	args := []string{"run", "--profile", "qemu", "--kernel", root, "--", "uname", "-r"}
 	(&run{t: t, args: args}).do().want(2, "").wantStderr("no modules.dep", "rds-lab setup")

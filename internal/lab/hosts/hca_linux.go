@@ -1,17 +1,15 @@
 package hosts
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
 	"net/netip"
-	"os"
-	"path/filepath"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/jsimonetti/rtnetlink/v2"
 	"github.com/mdlayher/netlink"
+	"github.com/rdskit/rdskit/internal/rdmadev"
 	"golang.org/x/sys/unix"
 )
 
@@ -95,57 +93,35 @@ func newRXE(name, netdev string) error {
 // each address, without which RDS cannot bind to it. The kernel adds them in the
 // background (drivers/infiniband/core/roce_gid_mgmt.c).
 func awaitHCA(addrs []netip.Addr) error {
-	var err error
+	client, err := rdmadev.Dial(context.Background())
+	if err != nil {
+		return err
+	}
+	defer client.Close()
 	for began := time.Now(); time.Since(began) < hcaPatience; time.Sleep(hcaLookedAfter) {
-		if err = lookAtHCA(addrs); err == nil {
+		if err = lookAtHCA(client, addrs); err == nil {
 			return nil
 		}
 	}
 	return fmt.Errorf("soft RoCE device %s is not ready after %s: %w", HCADevice, hcaPatience, err)
 }
 
-func lookAtHCA(addrs []netip.Addr) error {
-	port := filepath.Join("/sys/class/infiniband", HCADevice, "ports/1")
-	state, err := os.ReadFile(filepath.Join(port, "state"))
+func lookAtHCA(client *rdmadev.Client, addrs []netip.Addr) error {
+	ports, err := client.Ports()
 	if err != nil {
 		return err
 	}
-	if s := strings.TrimSpace(string(state)); !strings.HasSuffix(s, "ACTIVE") {
-		return fmt.Errorf("its port is in state %q", s)
+	if len(ports) != 1 || ports[0].State != rdmadev.PortActive {
+		return fmt.Errorf("its ports are %+v", ports)
 	}
-	gids, err := gids(port)
+	gids, err := client.GIDs(ports[0])
 	if err != nil {
 		return err
 	}
 	for _, addr := range addrs {
-		if !gids[addr.As16()] {
+		if !slices.ContainsFunc(gids, func(g rdmadev.GID) bool { return g.Addr.Unmap() == addr }) {
 			return fmt.Errorf("it has no GID for %s", addr)
 		}
 	}
 	return nil
-}
-
-// gids are the GIDs of a port. Those of an IPv4 address are its mapped form.
-func gids(port string) (map[[16]byte]bool, error) {
-	dir := filepath.Join(port, "gids")
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	all := map[[16]byte]bool{}
-	for _, e := range entries {
-		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EINVAL) {
-			continue // an empty entry
-		}
-		if err != nil {
-			return nil, err
-		}
-		addr, err := netip.ParseAddr(strings.TrimSpace(string(b)))
-		if err != nil {
-			return nil, err
-		}
-		all[addr.As16()] = true
-	}
-	return all, nil
 }

@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Captures are stored snapshots of two machines, both x86-64.
-var captures = []string{"uml-6.1.176-tcp", "debian-6.1.192-rxe"}
+// Captures are stored snapshots of three machines, all x86-64.
+var captures = []string{"uml-6.1.176-tcp", "debian-6.1.192-rxe", "rxe-6.1.192-dead-peer"}
 
 var amd64 = abi.LayoutOf(8, 8, binary.LittleEndian)
 

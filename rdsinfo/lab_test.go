@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -116,37 +117,66 @@ func TestATableOfAModuleThatIsNotLoadedIsNamed(t *testing.T) {
 	}
 }
 
+// defaultBuffer is what the kernel gives a socket, as it tells of it: half of what
+// is charged for overhead too (net/rds/af_rds.c:rds_sock_info).
+func defaultBuffer(t *testing.T) uint32 {
+	t.Helper()
+	c := listen(t, "127.0.0.2:0", nil)
+	defer c.Close()
+	s, err := rdsinfo.Read(nil, rdsinfo.Sockets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sockets, err := s.Sockets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(sockets, func(k rdsinfo.Socket) bool { return k.Bound == addrOf(c) })
+	if i < 0 || sockets[i].SendBuffer == 0 || sockets[i].SendBuffer != sockets[i].ReceiveBuffer {
+		t.Fatalf("no socket with default buffers among %+v", sockets)
+	}
+	return sockets[i].SendBuffer
+}
+
 // Sockets come and go between the call that asks for the length of the table and
-// the one for its contents.
+// the one for its contents. On a machine with two processors that really happens.
 func TestSnapshotsHoldWhileSocketsComeAndGo(t *testing.T) {
 	labtest.Need(t, labtest.RDS)
-	snapshots := 1000
+	snapshots, grown := 1000, 20
 	if testing.Short() {
-		snapshots = 10
+		snapshots, grown = 100, 2
 	}
-	const binders = 20
+	buffer := defaultBuffer(t)
+	const binders, burst = 20, 4
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for range binders {
 		wg.Go(func() {
 			for {
+				var open []*rdssock.Conn
+				for range burst {
+					c, err := rdssock.Listen(netip.MustParseAddrPort("127.0.0.1:0"), nil)
+					if err != nil {
+						t.Error(err)
+						break
+					}
+					open = append(open, c)
+				}
+				for _, c := range open {
+					c.Close()
+				}
 				select {
 				case <-stop:
 					return
 				default:
 				}
-				c, err := rdssock.Listen(netip.MustParseAddrPort("127.0.0.1:0"), nil)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				c.Close()
 			}
 		})
 	}
 	defer wg.Wait()
 	defer close(stop)
 	loopback := netip.MustParseAddr("127.0.0.1")
+	retries, most := 0, 0
 	for range snapshots {
 		s, err := rdsinfo.Read(nil, rdsinfo.Sockets)
 		if err != nil {
@@ -156,11 +186,23 @@ func TestSnapshotsHoldWhileSocketsComeAndGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		retries += s.Retries()
+		most = max(most, len(sockets))
+		seen := make(map[uint64]bool)
 		for _, k := range sockets {
 			a := k.Bound.Addr()
-			if a != loopback && !a.IsUnspecified() || a == loopback && k.Bound.Port() < 2 || k.SendBuffer == 0 || k.Inode == 0 {
+			switch {
+			case a != loopback && !a.IsUnspecified(), a == loopback && k.Bound.Port() < 2,
+				k.SendBuffer != buffer, k.ReceiveBuffer != buffer, !k.Connected.Addr().IsUnspecified(), k.Connected.Port() != 0:
 				t.Fatalf("torn: %+v", k)
+			case k.Inode != 0 && seen[k.Inode]: // it is 0 while the kernel closes the socket
+				t.Fatalf("twice: %+v", k)
 			}
+			seen[k.Inode] = true
 		}
+	}
+	t.Logf("%d snapshots of up to %d sockets: a table had grown %d times while it was read", snapshots, most, retries)
+	if retries < grown && runtime.NumCPU() > 1 {
+		t.Errorf("a table had grown %d times while it was read, too few to tell: want %d", retries, grown)
 	}
 }

@@ -38,6 +38,8 @@ type Snapshot struct {
 	layout abi.Layout
 	// raw has what the kernel returned for each option that was read.
 	raw map[int]rawTable
+	// retries is how often a table had grown while it was read.
+	retries int
 }
 
 // A rawTable is the answer to one option.
@@ -73,13 +75,15 @@ func Read(cfg *Config, which ...Table) (*Snapshot, error) {
 		}
 		info := tableInfos[t]
 		var err6 error
-		if info.v6 != 0 && (!cfg.IPv4Only || !t.reads4()) {
+		only4 := info.v6 == 0 || cfg.IPv4Only && t.right4()
+		if !only4 {
 			err6 = read(info.v6)
 		}
-		if info.v6 == 0 || t.reads4() || err6 != nil {
+		if only4 || t.merges() || err6 != nil {
 			read(info.v4)
 		}
 	}
+	s.retries = sock.InfoRetries()
 	return s, nil
 }
 
@@ -164,7 +168,7 @@ func decodeBoth[T any](s *Snapshot, t Table, min4 int, parse4 func(record) T, mi
 	v4, err4 := rows(s, info.v4, min4, parse4)
 	v6, err6 := rows(s, info.v6, min6, parse6)
 	switch {
-	case err4 == nil && err6 == nil && t.reads4():
+	case err4 == nil && err6 == nil && t.merges():
 		return merge(v4, v6, is4), nil
 	case err6 == nil:
 		return v6, nil

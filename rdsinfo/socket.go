@@ -50,8 +50,15 @@ const (
 	sizeofCommand = 16
 )
 
-func parseSocket(r record) Socket  { return parseSocketOf(r, 4) }
-func parseSocket6(r record) Socket { return parseSocketOf(r, 16) }
+func parseSocket(r record) Socket { return parseSocketOf(r, 4) }
+
+func parseSocket6(r record) Socket {
+	s := parseSocketOf(r, 16)
+	if s.Bound.Addr().Is4() && s.Connected.Addr().IsUnspecified() {
+		s.Connected = netip.AddrPortFrom(netip.IPv4Unspecified(), s.Connected.Port())
+	}
+	return s
+}
 
 func parseSocketOf(r record, addrSize int) Socket {
 	ports := 4 + 2*addrSize

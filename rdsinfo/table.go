@@ -62,9 +62,12 @@ func (t Table) String() string {
 	return tableInfos[t].name
 }
 
-// reads4 tells whether the IPv4 form is worth reading beside the RDS6 form. That of the
-// queues to peers is not: each of its records has the addresses 0.0.0.0, the first
-// four bytes of IPv4-mapped ones (net/rds/connection.c:rds_conn_message_info_cmn).
-func (t Table) reads4() bool {
-	return t != SendQueue && t != RetransmitQueue
-}
+// merges tells whether the IPv4 form is read beside the RDS6 form, since it tells more of
+// IPv4 objects. That of sockets does not, and one that is bound or closed between the two would be in
+// both, since the kernel takes its address for its family.
+func (t Table) merges() bool { return t.right4() && t != Sockets }
+
+// right4 tells whether the IPv4 form is right. That of the queues to peers is not:
+// each of its records has the addresses 0.0.0.0, the first four bytes of IPv4-mapped
+// ones (net/rds/connection.c:rds_conn_message_info_cmn).
+func (t Table) right4() bool { return t != SendQueue && t != RetransmitQueue }

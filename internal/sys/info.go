@@ -16,7 +16,7 @@ const maxInfoTries = 100
 // new slice, and returns the records, which are size bytes each. Records are never
 // partial. A table that no loaded module provides is ENOPROTOOPT.
 func (s *Socket) Info(table int, b []byte) (records []byte, size int, err error) {
-	for range maxInfoTries {
+	for try := range maxInfoTries {
 		size, n, err := s.Getsockopt(abi.SOL_RDS, table, b)
 		switch {
 		case err == nil && (size <= 0 || n > len(b) || n%size != 0):
@@ -26,8 +26,15 @@ func (s *Socket) Info(table int, b []byte) (records []byte, size int, err error)
 		case !errors.Is(err, syscall.ENOSPC):
 			return nil, 0, err
 		}
-		// The kernel has said how much it needs, for now.
-		b = make([]byte, n+n/4+4096)
+		// The kernel has said how much it needs, for now. The more often the table grew, the more
+		// room it gets.
+		if len(b) > 0 {
+			s.infoRetries.Add(1)
+		}
+		b = make([]byte, n+try*(n/4+4096))
 	}
 	return nil, 0, fmt.Errorf("table %d grew %d times while it was read: %w", table, maxInfoTries, syscall.ENOSPC)
 }
+
+// InfoRetries is how often Info had to read a table again since it had grown meanwhile.
+func (s *Socket) InfoRetries() int { return int(s.infoRetries.Load()) }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -18,6 +19,8 @@ import (
 type Socket struct {
 	conn *socket.Conn
 	raw  syscall.RawConn
+
+	infoRetries atomic.Int64
 }
 
 // NewSocket is socket(2) in the network namespace that netns, a descriptor,

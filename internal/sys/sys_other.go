@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -50,7 +51,7 @@ func (*Batch) Recv(uintptr, int, int) (int, syscall.Errno) { return 0, syscall.E
 
 func InNetNS(int, func() error) error { return errLinux }
 
-type Socket struct{}
+type Socket struct{ infoRetries atomic.Int64 }
 
 func NewSocket(int) (*Socket, error)                              { return nil, errLinux }
 func FileSocket(*os.File) (*Socket, error)                        { return nil, errLinux }

@@ -144,7 +144,7 @@ func TestSnapshotsHoldWhileSocketsComeAndGo(t *testing.T) {
 	labtest.Need(t, labtest.RDS)
 	snapshots, grown := 1000, 20
 	if testing.Short() {
-		snapshots, grown = 100, 2
+		snapshots, grown = 100, 0
 	}
 	buffer := defaultBuffer(t)
 	const binders, burst = 20, 4

@@ -23,7 +23,7 @@ func app() *cli.App {
 		Usage:       "Run a command in a small kernel with RDS, in a virtual machine.",
 		Version:     cli.Version(),
 		Description: exitStatuses,
-		Commands:    []*cli.Command{runCommand(), execCommand(), setupCommand()},
+		Commands:    append([]*cli.Command{runCommand(), execCommand(), setupCommand()}, machineCommands()...),
 	}
 }
 
@@ -60,6 +60,7 @@ type options struct {
 	moduleTree    string
 	hosts         cli.Number
 	rdma          bool
+	machines      cli.Number
 	on            string
 	netem         netemValue
 	modules       moduleList
@@ -79,11 +80,13 @@ func (o *options) flags() []cli.Flag {
 	o.modules.names = lab.DefaultModules()
 	o.memory.Min, o.memory.Max = 128, 1<<20
 	o.smp.Min, o.smp.Max = 1, 64
+	o.machines = cli.Number{Value: 1, Min: 1, Max: job.MaxMachines}
 	return []cli.Flag{
 		&cli.GenericFlag{Name: "profile", Value: &o.profile, Usage: "kind of `MACHINE`: uml or qemu"},
 		&cli.GenericFlag{Name: "hosts", Value: &o.hosts, Usage: "make `N` hosts, network namespaces h1 to hN"},
 		&cli.BoolFlag{Name: "rdma", Destination: &o.rdma, Usage: "make a soft RoCE device with two addresses, in the initial namespace (qemu)"},
-		&cli.StringFlag{Name: "on", Destination: &o.on, Usage: "run on `HOST`, or in the initial namespace: init"},
+		&cli.GenericFlag{Name: "machines", Value: &o.machines, Usage: "boot `N` machines, 2 are joined by a cable and RDMA hosts both (qemu)"},
+		&cli.StringFlag{Name: "on", Destination: &o.on, Usage: "run on `HOST`, in the initial namespace: init, or on a machine: m2"},
 		&cli.GenericFlag{Name: "netem", Value: &o.netem, Usage: "disturb what each host sends by `SPEC`, as tc-netem(8) has it: \"loss 1% delay 5ms\""},
 		&cli.GenericFlag{Name: "modules", Value: &o.modules, Usage: "load the modules of `LIST`, separated by commas, or none"},
 		&cli.GenericFlag{Name: "sysctl", Value: &o.sysctls, Usage: "set a kernel parameter, `KEY=VALUE`; may be given again"},
@@ -152,6 +155,7 @@ func (o *options) config(args []string) (*lab.Config, error) {
 		Writable:  slices.Clone(o.write),
 		Hosts:     int(o.hosts.Value),
 		RDMA:      o.rdma,
+		Machines:  int(o.machines.Value),
 		On:        o.host(),
 		Netem:     o.netem.spec,
 		Modules:   o.modules.names,
@@ -182,7 +186,7 @@ func (o *options) host() string {
 	switch {
 	case o.on != "":
 		return o.on
-	case o.test || o.rdma:
+	case o.test || o.rdma || o.machines.Value > 1:
 		return job.InitialNamespace
 	}
 	return hosts.Host{N: 1}.Name()

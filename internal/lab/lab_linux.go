@@ -44,12 +44,14 @@ type Config struct {
 	// Writable are further paths below which writes are real. See [TestWritable].
 	Writable []string
 
-	Hosts   int    // network namespaces h1 to hN
-	RDMA    bool   // QEMU: a soft RoCE device in the initial namespace, with two addresses
-	On      string // where the command runs: a host's name, or job.InitialNamespace
-	Netem   string // what disturbs the sending of each host, as tc-netem(8) has it
-	Modules []string
-	Sysctls []job.Sysctl
+	Hosts int  // network namespaces h1 to hN
+	RDMA  bool // QEMU: a soft RoCE device in the initial namespace, with two addresses
+	// Machines is how many machines to boot, 0 is one; of two each is an RDMA host.
+	Machines int
+	On       string // where the command runs: a host or machine, or job.InitialNamespace
+	Netem    string // what disturbs the sending of each host, as tc-netem(8) has it
+	Modules  []string
+	Sysctls  []job.Sysctl
 
 	MemoryMiB     int  // 0: 1024, or 2048 for QEMU
 	Processors    int  // 0: 1
@@ -106,7 +108,14 @@ func (c *Config) check() error {
 	if c.Hosts < 0 || c.Hosts > hosts.Max {
 		return fmt.Errorf("%d hosts: a lab has 0 to %d", c.Hosts, hosts.Max)
 	}
-	if c.On != job.InitialNamespace {
+	if c.Machines < 0 || c.Machines > job.MaxMachines {
+		return fmt.Errorf("%d machines: a lab has 1 or %d", c.Machines, job.MaxMachines)
+	}
+	if on, err := job.ParseMachine(c.On); err == nil {
+		if c.Machines < 2 {
+			return fmt.Errorf("the command is to run on %s, and the lab has one machine: it needs two", job.MachineName(on))
+		}
+	} else if c.On != job.InitialNamespace {
 		h, err := hosts.Parse(c.On)
 		if err != nil {
 			return err
@@ -122,12 +131,15 @@ func (c *Config) check() error {
 		if c.Processors > 1 {
 			return fmt.Errorf("%d processors: User-Mode Linux has one; use the profile %s", c.Processors, kernel.QEMU)
 		}
-		if c.RDMA {
+		if c.RDMA || c.Machines > 1 {
 			return fmt.Errorf("User-Mode Linux has no InfiniBand: for RDMA use the profile %s", kernel.QEMU)
 		}
 		if c.Deterministic {
 			return fmt.Errorf("User-Mode Linux does not count instructions: for a deterministic lab use the profile %s", kernel.QEMU)
 		}
+	}
+	if c.Deterministic && c.Machines > 1 {
+		return fmt.Errorf("a deterministic lab has one machine: the time of two is not the same")
 	}
 	if c.Deterministic && c.Processors > 1 {
 		return fmt.Errorf("a deterministic lab has one processor, not %d", c.Processors)
@@ -138,8 +150,19 @@ func (c *Config) check() error {
 // labModules are loaded in every lab, for its hosts.
 var labModules = []string{"ipv6", "veth", "bridge", "sch_netem"}
 
-// job is the job description for the guest.
-func (c *Config) job(k kernel.Image) (*job.Job, error) {
+// primary is the number of the machine where the command runs, 0 if there is one.
+func (c *Config) primary() int {
+	if c.Machines < 2 {
+		return 0
+	}
+	if n, err := job.ParseMachine(c.On); err == nil {
+		return n
+	}
+	return 1
+}
+
+// job is the job description for the guest of machine n.
+func (c *Config) job(k kernel.Image, n int) (*job.Job, error) {
 	writable, err := resolveWritable(append([]string{c.Dir}, c.Writable...))
 	if err != nil {
 		return nil, &ConfigError{err}
@@ -151,20 +174,30 @@ func (c *Config) job(k kernel.Image) (*job.Job, error) {
 	// Those of a lab around this one, if any, are not true in this one.
 	env := slices.DeleteFunc(slices.Clone(c.Env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return name == job.EnvLab || name == job.EnvHosts || name == job.EnvPromise
+		return name == job.EnvMachine || name == job.EnvLab || name == job.EnvHosts || name == job.EnvPromise
 	})
+	env = append(env,
+		job.EnvLab+"="+c.Profile.String(),
+		fmt.Sprintf("%s=%d", job.EnvHosts, c.Hosts),
+		job.EnvPromise+"="+strings.Join(c.promise(), ","),
+	)
+	on := c.On
+	if n != 0 {
+		env = append(env, job.EnvMachine+"="+job.MachineName(n))
+		if _, err := job.ParseMachine(on); err == nil {
+			on = job.InitialNamespace
+		}
+	}
 	return &job.Job{
-		Profile: c.Profile.String(),
-		Args:    c.Args,
-		Dir:     c.Dir,
-		Env: append(env,
-			job.EnvLab+"="+c.Profile.String(),
-			fmt.Sprintf("%s=%d", job.EnvHosts, c.Hosts),
-			job.EnvPromise+"="+strings.Join(c.promise(), ","),
-		),
+		Profile:    c.Profile.String(),
+		Args:       c.Args,
+		Dir:        c.Dir,
+		Env:        env,
 		Hosts:      c.Hosts,
 		RDMA:       c.RDMA,
-		On:         c.On,
+		Machine:    n,
+		Idle:       n != c.primary(),
+		On:         on,
 		Netem:      c.Netem,
 		Modules:    modules,
 		ModuleTree: k.Modules,
@@ -174,34 +207,51 @@ func (c *Config) job(k kernel.Image) (*job.Job, error) {
 	}, nil
 }
 
-// rdmaModules make the soft RoCE device. Where the device takes its checksum from
-// a module it finds that only if it was loaded before.
-var rdmaModules = []string{"crc32_generic", "dummy", "rdma_rxe", "rds_rdma"}
+// The modules that make RDMA hosts.
+const (
+	dummyModule   = "dummy"         // the device for a lab of one machine
+	virtioModule  = "virtio_net"    // the device of one of several
+	checksums     = "crc32_generic" // rdma_rxe finds it only if it was loaded before
+	adapterModule = "rdma_rxe"
+	rdmaModule    = "rds_rdma"
+)
 
 // modules lists what the guest loads. Modules that the tree does not have are
 // refused; without a tree all must be built in.
 func (c *Config) modules(tree string) ([]string, error) {
-	names := c.Modules
-	if c.RDMA {
-		names = slices.Concat(names, rdmaModules)
-	}
+	names := slices.Clone(labModules)
 	if tree == "" {
-		return slices.Concat(labModules, names), nil
+		return slices.Concat(names, c.rdmaModules(true), c.Modules), nil
 	}
 	t, err := kmod.Open(os.DirFS(tree))
 	if err != nil {
 		return nil, fmt.Errorf("module tree %s: %w", tree, err)
 	}
-	if c.RDMA && !t.Has(rdmaModules[0]) {
-		// Newer kernels have it in their library.
-		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == rdmaModules[0] })
-	}
+	names = slices.Concat(names, c.Modules, c.rdmaModules(t.Has(checksums)))
 	for _, name := range names {
 		if !t.Has(name) {
 			return nil, fmt.Errorf("module %s is not in the module tree %s", name, tree)
 		}
 	}
-	return slices.Concat(labModules, names), nil
+	return names, nil
+}
+
+// rdmaModules lists the modules for RDMA, if it is asked for. Newer kernels have the
+// checksums in their library.
+func (c *Config) rdmaModules(withChecksums bool) []string {
+	var names []string
+	switch {
+	case c.Machines > 1:
+		names = []string{virtioModule}
+	case c.RDMA:
+		names = []string{dummyModule}
+	default:
+		return nil
+	}
+	if withChecksums {
+		names = append(names, checksums)
+	}
+	return append(names, adapterModule, rdmaModule)
 }
 
 // promise lists the features that the tests in the lab may count on, in the
@@ -216,7 +266,10 @@ func (c *Config) promise() []string {
 			p = append(p, "tcp")
 		}
 	}
-	if c.RDMA {
+	switch {
+	case c.Machines > 1:
+		p = append(p, "machines")
+	case c.RDMA:
 		p = append(p, "rdma")
 	}
 	if c.Processors > 1 {

@@ -16,9 +16,10 @@ import (
 
 // A monitor is the program that is the virtual machine: it differs by profile.
 type monitor interface {
-	// command is the machine for the job in dir. It finds its console at descriptor
-	// 3, and the lines, in the order of job.Lines, at 4 and up.
-	command(c *Config, k kernel.Image, dir *jobDir) (*exec.Cmd, error)
+	// command is the machine for the job in dir, alone or the n-th of several. It finds its
+	// console at descriptor 3, the lines, in the order of job.Lines, at 4 and up, and the
+	// end of the wire between machines after them.
+	command(c *Config, k kernel.Image, dir *jobDir, n int) (*exec.Cmd, error)
 	// panicked tells whether a machine that ended with the status did
 	// so because its kernel panicked.
 	panicked(status int) bool
@@ -27,6 +28,7 @@ type monitor interface {
 const (
 	consoleFD = 3
 	lineFD    = 4
+	wireFD    = lineFD + int(job.NumLines)
 )
 
 func monitorOf(p kernel.Profile) monitor {
@@ -46,14 +48,16 @@ type machine struct {
 	console  *console
 	lines    [job.NumLines]*os.File
 	messages chan job.Message // what comes on the control line; closed when it ends
+	wire     *os.File         // to the other machine; nil if it is alone
 }
 
-func startMachine(c *Config, k kernel.Image, dir *jobDir) (_ *machine, err error) {
+// startMachine starts the machine for the job in dir, alone if n is 0, or the n-th of several.
+func startMachine(c *Config, k kernel.Image, dir *jobDir, n int) (_ *machine, err error) {
 	m := &machine{
 		monitor: monitorOf(c.Profile), dir: dir, started: time.Now(),
 		messages: make(chan job.Message),
 	}
-	cmd, err := m.monitor.command(c, k, dir)
+	cmd, err := m.monitor.command(c, k, dir, n)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +83,14 @@ func startMachine(c *Config, k kernel.Image, dir *jobDir) (_ *machine, err error
 			return nil, err
 		}
 		m.lines[i] = ours
+		cmd.ExtraFiles = append(cmd.ExtraFiles, theirs)
+	}
+	if n != 0 {
+		ours, theirs, err := socketPair()
+		if err != nil {
+			return nil, err
+		}
+		m.wire = ours
 		cmd.ExtraFiles = append(cmd.ExtraFiles, theirs)
 	}
 	if m.keeper, err = keeper.Start(cmd, dir.path, dir.lock); err != nil {
@@ -145,8 +157,11 @@ func (m *machine) stop() error {
 	}
 }
 
+// remove stops the machine and removes its files.
+func (m *machine) remove() error { return errors.Join(m.stop(), m.dir.remove()) }
+
 func (m *machine) closeLines() {
-	for _, f := range m.lines {
+	for _, f := range append(m.lines[:], m.wire) {
 		if f != nil {
 			f.Close()
 		}

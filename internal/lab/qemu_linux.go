@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/rdskit/rdskit/internal/lab/hosts"
 	"github.com/rdskit/rdskit/internal/lab/job"
 	"github.com/rdskit/rdskit/internal/lab/kernel"
 )
@@ -16,7 +17,7 @@ type qemu struct{}
 
 const qemuMemoryMiB = 2048
 
-func (qemu) command(c *Config, k kernel.Image, dir *jobDir) (*exec.Cmd, error) {
+func (qemu) command(c *Config, k kernel.Image, dir *jobDir, n int) (*exec.Cmd, error) {
 	program, err := kernel.FindQEMU(kernel.Roots()...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: 'rds-lab setup --profile qemu' gets it", err)
@@ -28,12 +29,12 @@ func (qemu) command(c *Config, k kernel.Image, dir *jobDir) (*exec.Cmd, error) {
 	args := append([]string{program.Path}, program.Args...)
 	return &exec.Cmd{
 		Path: program.Path,
-		Args: append(args, qemuArgs(c, k.Path, initrd, dir.path, haveKVM())...),
+		Args: append(args, qemuArgs(c, k.Path, initrd, dir.path, n, haveKVM())...),
 		Env:  append(os.Environ(), program.Env...),
 	}, nil
 }
 
-func qemuArgs(c *Config, image, initrd, dir string, kvm bool) []string {
+func qemuArgs(c *Config, image, initrd, dir string, n int, kvm bool) []string {
 	memory := c.MemoryMiB
 	if memory == 0 {
 		memory = qemuMemoryMiB
@@ -55,7 +56,8 @@ func qemuArgs(c *Config, image, initrd, dir string, kvm bool) []string {
 		"-add-fd", fmt.Sprintf("fd=%d,set=1", consoleFD),
 		"-chardev", "file,id=console,path=/dev/fdset/1,append=on", "-serial", "chardev:console",
 		"-kernel", image, "-initrd", initrd,
-		"-append", fmt.Sprintf("console=ttyS0 loglevel=5 panic=-1 mitigations=off %s=%s", job.EnvInit, dir),
+		// A kernel that restarts at once may do so before QEMU has seen that it panicked.
+		"-append", fmt.Sprintf("console=ttyS0 loglevel=5 panic=5 mitigations=off %s=%s", job.EnvInit, dir),
 		"-fsdev", "local,id=host,path=/,security_model=none,multidevs=remap",
 		"-device", "virtio-9p-pci,fsdev=host,mount_tag="+job.ShareTag,
 		"-device", fmt.Sprintf("virtio-serial-pci,max_ports=%d", job.NumLines+1),
@@ -64,6 +66,12 @@ func qemuArgs(c *Config, image, initrd, dir string, kvm bool) []string {
 		args = append(args,
 			"-chardev", fmt.Sprintf("socket,id=%s,fd=%d", line, lineFD+int(line)),
 			"-device", fmt.Sprintf("virtserialport,chardev=%s,name=%s%s", line, job.PortPrefix, line),
+		)
+	}
+	if n != 0 {
+		args = append(args,
+			"-netdev", fmt.Sprintf("socket,id=wire,fd=%d", wireFD),
+			"-device", fmt.Sprintf("virtio-net-pci,netdev=wire,mac=%s,romfile=", hosts.HCA{N: n}.MAC()),
 		)
 	}
 	return args

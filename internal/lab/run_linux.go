@@ -23,8 +23,8 @@ const (
 	killTimeout   = 5 * time.Second // of a machine that was killed
 )
 
-// Run boots a machine, runs the command in it and takes the machine down. Nothing
-// is left of it when Run returns. The error is a [*ConfigError] if no machine
+// Run boots the machines, runs the command in one of them and takes them down. Nothing
+// is left of them when Run returns. The error is a [*ConfigError] if no machine
 // could do what c asks for, a [*Failure] if the machine was started; any other
 // says what this host lacks.
 func Run(ctx context.Context, c *Config) (_ *Report, err error) {
@@ -37,25 +37,42 @@ func Run(ctx context.Context, c *Config) (_ *Report, err error) {
 			return nil, fmt.Errorf("%w: '%s' gets one", err, setupCommand(c))
 		}
 	}
+	s := &session{config: c, report: report}
+	own, err := boot(c, report.Kernel, c.primary())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, own.remove()) }()
+	s.machine = own
+	if c.Machines > 1 {
+		s.group = newGroup(c, report.Kernel, own)
+		defer func() { err = errors.Join(err, s.group.stop()) }()
+		if err := s.group.bootOthers(); err != nil {
+			return nil, err
+		}
+	}
+	return report, s.run(ctx)
+}
+
+// boot starts machine n, with a job directory of its own.
+func boot(c *Config, k kernel.Image, n int) (_ *machine, err error) {
 	dir, err := newJobDir()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, dir.remove()) }()
-	j, err := c.job(report.Kernel)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, dir.remove())
+		}
+	}()
+	j, err := c.job(k, n)
 	if err != nil {
 		return nil, err
 	}
 	if err := j.Write(dir.path); err != nil {
 		return nil, fmt.Errorf("job directory: %w", err)
 	}
-	m, err := startMachine(c, report.Kernel, dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, m.stop()) }()
-	s := &session{machine: m, config: c, report: report}
-	return report, s.run(ctx)
+	return startMachine(c, k, dir, n)
 }
 
 // setupCommand is the command that gets the kernel which c asks for.
@@ -72,6 +89,7 @@ type session struct {
 	*machine
 	config *Config
 	report *Report
+	group  *group // of several machines; nil if there is one
 
 	begun          bool             // the command was started
 	timedOut       bool             // and told to end
@@ -86,6 +104,9 @@ func (s *session) run(ctx context.Context) error {
 	done, err := s.await(ctx)
 	if err != nil {
 		return err
+	}
+	if s.group != nil {
+		s.group.finish()
 	}
 	stdout.end(done.Stdout)
 	stderr.end(done.Stderr)
@@ -116,7 +137,14 @@ func (s *session) await(ctx context.Context) (*job.Done, error) {
 			if msg.Done != nil {
 				return msg.Done, nil
 			}
+			if s.group != nil && s.group.heed(msg) {
+				continue
+			}
 			s.heed(msg)
+		case ev := <-s.group.others():
+			if err := s.group.take(ev); err != nil {
+				return nil, err
+			}
 		case sig := <-s.config.Signals:
 			if err := s.pass(sig); err != nil {
 				return nil, err
@@ -204,15 +232,9 @@ func (s *session) timeout() *Failure {
 
 // judge reads the result and fills in the report.
 func (s *session) judge() error {
-	r, err := s.dir.result()
-	if errors.Is(err, fs.ErrNotExist) {
-		return s.failure("the machine left no result")
-	}
+	r, err := s.readResult()
 	if err != nil {
-		return s.failure(err.Error())
-	}
-	if r.Error != "" {
-		return notStarted(r)
+		return err
 	}
 	s.report.Status = r.Status()
 	failure := new(Failure)
@@ -222,10 +244,28 @@ func (s *session) judge() error {
 	if r.TaintAfter != r.TaintBefore {
 		failure = tainted(r, failure.Status)
 	}
+	if s.group != nil && failure.Status == 0 {
+		failure = s.group.judge(s.report.Status)
+	}
 	if failure.Status == 0 {
 		return nil
 	}
 	return failure
+}
+
+// readResult reads the result of a machine that began its job.
+func (m *machine) readResult() (*job.Result, error) {
+	r, err := m.dir.result()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, m.failure("the machine left no result")
+	}
+	if err != nil {
+		return nil, m.failure(err.Error())
+	}
+	if r.Error != "" {
+		return nil, notStarted(r)
+	}
+	return r, nil
 }
 
 // notStarted is the failure of a guest that says why it did not start the

@@ -211,7 +211,8 @@ func (s *Setup) finishTree(tree string) error {
 	if err != nil {
 		return err
 	}
-	names := slices.Concat(kernel.Modules(s.Profile), labModules, DefaultModules(), rdmaModules)
+	names := slices.Concat(kernel.Modules(s.Profile), labModules, DefaultModules(),
+		[]string{dummyModule, virtioModule, checksums, adapterModule, rdmaModule})
 	changed, err := t.Uncompress(tree, slices.DeleteFunc(names, func(name string) bool { return !t.Has(name) })...)
 	if err != nil || !changed {
 		return err

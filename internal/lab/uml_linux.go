@@ -16,7 +16,7 @@ type uml struct{}
 
 const umlMemoryMiB = 1024
 
-func (uml) command(c *Config, k kernel.Image, dir *jobDir) (*exec.Cmd, error) {
+func (uml) command(c *Config, k kernel.Image, dir *jobDir, _ int) (*exec.Cmd, error) {
 	memory := c.MemoryMiB
 	if memory == 0 {
 		memory = umlMemoryMiB

@@ -23,9 +23,9 @@ func Host(t testing.TB, n int) *Machine {
 	return &Machine{hosts.Host{N: n}, t}
 }
 
-// HCA is the lab's n-th RDMA host, 1 or 2: an address of the soft RoCE device in the
-// initial network namespace, where the test runs, or another machine. The test needs
-// [RDMA] then.
+// HCA is the n-th RDMA host of a lab of one machine, 1 or 2: an address of the soft RoCE
+// device in the initial network namespace, where the test runs. The test needs [RDMA]
+// then.
 func HCA(t testing.TB, n int) hosts.HCA {
 	t.Helper()
 	Need(t, RDMA)

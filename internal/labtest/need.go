@@ -8,6 +8,7 @@
 package labtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -48,6 +49,8 @@ var (
 	SMP = Feature{name: "smp", probe: processors(2), options: []string{qemu, "--smp 2"}}
 	// RDMA is the transport of the rds_rdma module, with a soft RoCE device: see [HCA].
 	RDMA = Feature{name: "rdma", probe: rdma, options: []string{qemu, "--rdma"}}
+	// Machines are two machines, each an RDMA host: see [Peer].
+	Machines = Feature{name: "machines", probe: machines, options: []string{qemu, "--machines 2"}}
 )
 
 const qemu = "--profile qemu"
@@ -161,8 +164,22 @@ func processors(n int) func() error {
 	}
 }
 
-// rdma probes for the transport and its device.
+// rdma probes for the transport and its device, which has the addresses of both hosts.
 func rdma() error {
+	if os.Getenv(job.EnvMachine) != "" {
+		return errors.New("it has two machines, and a host on each")
+	}
+	return adapter()
+}
+
+func machines() error {
+	if err := exists(job.CallSocket)(); err != nil {
+		return err
+	}
+	return adapter()
+}
+
+func adapter() error {
 	if err := module("rds_rdma")(); err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -19,7 +18,7 @@ import (
 )
 
 // execute runs the job's command and fills in the result.
-func execute(j *job.Job, l *lines, result *job.Result) *job.Done {
+func execute(j *job.Job, l *lines, children *reaper, result *job.Result) *job.Done {
 	done := new(job.Done)
 	fail := func(err error) *job.Done {
 		result.Error = err.Error()
@@ -30,8 +29,18 @@ func execute(j *job.Job, l *lines, result *job.Result) *job.Done {
 		return fail(err)
 	}
 	log := kernelLog()
-	c, err := start(j)
-	if err != nil {
+	if j.Idle {
+		if err := l.send(job.Message{Started: true}); err != nil {
+			return fail(err)
+		}
+		<-l.stop
+		if err := compareTaint(result, log); err != nil {
+			return fail(err)
+		}
+		return done
+	}
+	c := new(command)
+	if err := c.start(&process{args: j.Args, dir: j.Dir, env: j.Env, on: j.On}, j.Stdin, children); err != nil {
 		result.NotFound = true
 		return fail(err)
 	}
@@ -46,7 +55,7 @@ func execute(j *job.Job, l *lines, result *job.Result) *job.Done {
 	var copied sync.WaitGroup
 	copied.Go(func() { done.Stdout = c.stdout.copyTo(l.files[job.Stdout]) })
 	copied.Go(func() { done.Stderr = c.stderr.copyTo(l.files[job.Stderr]) })
-	state := c.wait()
+	state := <-c.ended
 	c.stdout.end()
 	c.stderr.end()
 	copied.Wait()
@@ -56,80 +65,52 @@ func execute(j *job.Job, l *lines, result *job.Result) *job.Done {
 	} else {
 		result.ExitCode = state.ExitStatus()
 	}
-	if result.TaintAfter, err = taint(); err != nil {
+	if err := compareTaint(result, log); err != nil {
 		return fail(err)
-	}
-	if result.TaintAfter != result.TaintBefore {
-		result.KernelLog = newLines(log, kernelLog())
 	}
 	return done
 }
 
+// compareTaint fills in the kernel's taint, and what it logged meanwhile if that changed.
+func compareTaint(result *job.Result, log string) (err error) {
+	result.TaintAfter, err = taint()
+	if err == nil && result.TaintAfter != result.TaintBefore {
+		result.KernelLog = newLines(log, kernelLog())
+	}
+	return err
+}
+
 type command struct {
 	pid            int
+	ended          <-chan syscall.WaitStatus
 	stdin          *os.File // nil if the command reads the null device
 	stdout, stderr *output
 }
 
-// start starts the command in its namespace. Its process leads a process group
-// of its own, to which signals are sent.
-func start(j *job.Job) (*command, error) {
-	c := new(command)
-	// LookPath looks in this process's PATH.
-	for _, kv := range j.Env {
-		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
-			os.Setenv("PATH", v)
-		}
-	}
-	if err := os.Chdir(j.Dir); err != nil {
-		return nil, fmt.Errorf("working directory: %w", err)
-	}
-	path, err := exec.LookPath(j.Args[0])
-	if err != nil && !errors.Is(err, exec.ErrDot) {
-		return nil, fmt.Errorf("cannot run %q: %w", j.Args[0], reason(err))
-	}
-	var childStdin *os.File
-	if j.Stdin {
+// start starts the process with pipes for its streams, or with the null device for stdin.
+func (c *command) start(p *process, stdin bool, children *reaper) error {
+	var childStdin, childOut, childErr *os.File
+	var err error
+	if stdin {
 		childStdin, c.stdin, err = os.Pipe()
 	} else {
 		childStdin, err = os.Open(os.DevNull)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer childStdin.Close()
-	var childOut, childErr *os.File
 	if c.stdout, childOut, err = newOutput(); err != nil {
-		return nil, err
+		return err
 	}
 	defer childOut.Close()
 	if c.stderr, childErr, err = newOutput(); err != nil {
-		return nil, err
-	}
-	defer childErr.Close()
-
-	attr := &os.ProcAttr{
-		Dir:   j.Dir,
-		Env:   j.Env,
-		Files: []*os.File{childStdin, childOut, childErr},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
-	}
-	var p *os.Process
-	spawn := func() error {
-		var err error
-		p, err = os.StartProcess(path, j.Args, attr)
 		return err
 	}
-	if j.On == job.InitialNamespace {
-		err = spawn()
-	} else {
-		err = inNamespaceOf(j.On, spawn)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot run %q: %w", j.Args[0], reason(err))
-	}
-	c.pid = p.Pid
-	return c, p.Release()
+	defer childErr.Close()
+	p.files = []*os.File{childStdin, childOut, childErr}
+	c.pid, c.ended, err = children.start(p)
+	return err
 }
 
 // reason is what the errors of os and os/exec say beside the name of the
@@ -174,18 +155,6 @@ func inNamespaceOf(name string, f func() error) error {
 		}()
 	}()
 	return <-errc
-}
-
-// wait collects children, orphans too, as process 1 must, until the command
-// has ended.
-func (c *command) wait() syscall.WaitStatus {
-	for {
-		var ws syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &ws, 0, nil)
-		if err == nil && pid == c.pid {
-			return ws
-		}
-	}
 }
 
 // obey sends the signals that the launcher passes on to the command's process

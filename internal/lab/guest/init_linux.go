@@ -17,8 +17,6 @@ import (
 // IsInit tells whether this process is the init of a lab's guest.
 func IsInit() bool { return os.Getpid() == 1 && os.Getenv(job.EnvInit) != "" }
 
-const hostname = "rds-lab"
-
 // Main is the life of process 1. It does not return.
 func Main() {
 	console("%v", run(os.Getenv(job.EnvInit)))
@@ -51,12 +49,12 @@ func run(dir string) error {
 		return err
 	}
 	result, done := new(job.Result), new(job.Done)
-	log := kernelLog()
-	if err := prepare(j); err != nil {
+	log, children := kernelLog(), newReaper()
+	if err := prepare(j, lines, children); err != nil {
 		result.Error = err.Error()
 		result.KernelLog = newLines(log, kernelLog())
 	} else {
-		done = execute(j, lines, result)
+		done = execute(j, lines, children, result)
 	}
 	// The guest's page cache stands between the job's files and the host.
 	unix.Sync()
@@ -66,9 +64,10 @@ func run(dir string) error {
 	return lines.finish(done)
 }
 
-// prepare makes the kernel and the network what the job wants.
-func prepare(j *job.Job) error {
-	if err := unix.Sethostname([]byte(hostname)); err != nil {
+// prepare makes the kernel and the network what the job wants. One of several machines
+// then waits for the others.
+func prepare(j *job.Job, l *lines, children *reaper) error {
+	if err := unix.Sethostname([]byte(hostnameOf(j))); err != nil {
 		return fmt.Errorf("hostname: %w", err)
 	}
 	if j.ModuleTree != "" {
@@ -79,17 +78,47 @@ func prepare(j *job.Job) error {
 	if err := hosts.Build(j.Hosts); err != nil {
 		return err
 	}
-	if j.RDMA {
-		if err := hosts.BuildHCAs(); err != nil {
-			return err
-		}
+	if err := buildHCAs(j); err != nil {
+		return err
 	}
 	for _, s := range j.Sysctls {
 		if err := setSysctl(s, j.Hosts); err != nil {
 			return err
 		}
 	}
-	return disturb(j.Netem, j.Hosts)
+	if err := disturb(j.Netem, j.Hosts); err != nil {
+		return err
+	}
+	if j.Machine == 0 {
+		return nil
+	}
+	if err := serveCalls(j.Machine, l, children); err != nil {
+		return err
+	}
+	if err := l.send(job.Message{Ready: true}); err != nil {
+		return err
+	}
+	<-l.goAhead
+	return nil
+}
+
+// hostnameOf is the name of the machine.
+func hostnameOf(j *job.Job) string {
+	if j.Machine == 0 {
+		return "rds-lab"
+	}
+	return job.MachineName(j.Machine)
+}
+
+// buildHCAs makes the RDMA hosts: both, or of several machines the one that this is.
+func buildHCAs(j *job.Job) error {
+	switch {
+	case j.Machine != 0:
+		return hosts.BuildMachine(j.Machine)
+	case j.RDMA:
+		return hosts.BuildHCAs()
+	}
+	return nil
 }
 
 // disturb disturbs what each host sends.

@@ -24,12 +24,18 @@ type lines struct {
 	// What the launcher says.
 	signals  chan syscall.Signal
 	stdinEOF chan int64
+	goAhead  chan struct{} // closed when the other machines are ready, too
+	stop     chan struct{} // closed when the others do not need this machine any more
+	calls    chan *job.Call
 }
 
 func openLines() (*lines, error) {
 	l := &lines{
 		signals:  make(chan syscall.Signal),
 		stdinEOF: make(chan int64, 1),
+		goAhead:  make(chan struct{}),
+		stop:     make(chan struct{}),
+		calls:    make(chan *job.Call),
 	}
 	ports, err := virtioPorts()
 	if err != nil {
@@ -107,6 +113,12 @@ func (l *lines) receive() {
 			l.signals <- syscall.Signal(m.Signal)
 		case m.StdinEOF != nil:
 			l.stdinEOF <- *m.StdinEOF
+		case m.Go:
+			close(l.goAhead)
+		case m.Stop:
+			close(l.stop)
+		case m.Call != nil:
+			l.calls <- m.Call
 		}
 	}
 }

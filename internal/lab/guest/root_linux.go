@@ -200,8 +200,8 @@ func populate(j *job.Job) error {
 	if err := unix.Mount("netns", hosts.NetNSDir, "tmpfs", 0, "mode=0755"); err != nil {
 		return fmt.Errorf("mount %s: %w", hosts.NetNSDir, err)
 	}
-	names := hosts.EtcHosts(hostname, j.Hosts)
-	if j.RDMA {
+	names := hosts.EtcHosts(hostnameOf(j), j.Hosts)
+	if j.RDMA || j.Machine != 0 {
 		names += hosts.EtcHCAs()
 	}
 	if err := os.WriteFile("/etc/hosts", []byte(names), 0o644); err != nil {

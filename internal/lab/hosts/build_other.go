@@ -16,6 +16,9 @@ func Build(int) error { return errLinux }
 // BuildHCAs fails: network devices need Linux.
 func BuildHCAs() error { return errLinux }
 
+// BuildMachine fails: network devices need Linux.
+func BuildMachine(int) error { return errLinux }
+
 // SetLink fails: network namespaces need Linux.
 func (h Host) SetLink(bool) error { return errLinux }
 

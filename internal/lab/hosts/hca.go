@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 )
@@ -30,6 +31,9 @@ func (h HCA) IPv4() netip.Addr { return netip.AddrFrom4([4]byte{10, 8, 0, byte(h
 
 // IPv6 is the host's IPv6 address.
 func (h HCA) IPv6() netip.Addr { return netip.MustParseAddr(fmt.Sprintf("fd08::%d", h.N)) }
+
+// MAC is the address of the Ethernet device of the host that is a machine of its own.
+func (h HCA) MAC() net.HardwareAddr { return net.HardwareAddr{0x52, 0x54, 0, 0x0a, 8, byte(h.N)} }
 
 // EtcHCAs is what /etc/hosts has in addition in a lab with RDMA.
 func EtcHCAs() string {

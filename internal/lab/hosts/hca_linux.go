@@ -31,6 +31,58 @@ func BuildHCAs() error {
 	return buildHCA(conn, HCA{1}, HCA{2})
 }
 
+// BuildMachine makes this machine the n-th RDMA host: a soft RoCE channel adapter on the
+// Ethernet device that is its end of the cable to the other machine. Each knows the other's hardware address, so
+// that a machine that is cut off, or dead, is just silent.
+func BuildMachine(n int) error {
+	conn, err := dial(nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	links, err := conn.Link.List()
+	if err != nil {
+		return err
+	}
+	own := HCA{n}.MAC()
+	i := slices.IndexFunc(links, func(l rtnetlink.LinkMessage) bool {
+		return l.Attributes != nil && slices.Equal(l.Attributes.Address, own)
+	})
+	if i < 0 {
+		return fmt.Errorf("no device has the address %s", own)
+	}
+	index := links[i].Index
+	if err := conn.Link.Set(&rtnetlink.LinkMessage{Index: index, Attributes: &rtnetlink.LinkAttributes{Name: HCANetdev}}); err != nil {
+		return fmt.Errorf("rename %s to %s: %w", links[i].Attributes.Name, HCANetdev, err)
+	}
+	if err := buildHCA(conn, HCA{n}); err != nil {
+		return err
+	}
+	for peer := 1; peer <= NumHCAs; peer++ {
+		if peer == n {
+			continue
+		}
+		if err := addNeighbors(conn, index, HCA{peer}); err != nil {
+			return fmt.Errorf("neighbour %s: %w", HCA{peer}, err)
+		}
+	}
+	return nil
+}
+
+// addNeighbors tells the kernel the hardware address behind the host's addresses, for good.
+func addNeighbors(conn *rtnetlink.Conn, index uint32, h HCA) error {
+	for family, addr := range map[uint16]netip.Addr{unix.AF_INET: h.IPv4(), unix.AF_INET6: h.IPv6()} {
+		err := conn.Neigh.New(&rtnetlink.NeighMessage{
+			Family: family, Index: index, State: unix.NUD_PERMANENT,
+			Attributes: &rtnetlink.NeighAttributes{Address: addr.AsSlice(), LLAddress: h.MAC(), IfIndex: index},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // buildHCA puts a channel adapter with the addresses of the given hosts on the
 // netdev, and waits until it can be used.
 func buildHCA(conn *rtnetlink.Conn, hosts ...HCA) error {

@@ -23,6 +23,7 @@ const (
 	EnvLab     = "RDS_LAB"
 	EnvPromise = "RDS_LAB_PROMISE"
 	EnvHosts   = "RDS_LAB_HOSTS"
+	EnvMachine = "RDS_LAB_MACHINE" // of several: its name
 )
 
 // How the guest of a PC finds what it shares with the launcher.
@@ -79,6 +80,8 @@ type Job struct {
 	Env        []string
 	Hosts      int
 	RDMA       bool
+	Machine    int  // of several, counted from 1; 0: it is alone
+	Idle       bool // there is no command: others send theirs
 	On         string
 	Netem      string
 	Modules    []string
@@ -118,13 +121,19 @@ func (r *Result) Status() int {
 // A Message is one line of JSON on the control line.
 type Message struct {
 	// From the guest.
+	Ready   bool  `json:"ready,omitempty"` // of several machines: waits for Go
 	Started bool  `json:"started,omitempty"`
 	Ack     int   `json:"ack,omitempty"` // signals delivered so far
 	Done    *Done `json:"done,omitempty"`
 
 	// From the launcher.
+	Go       bool   `json:"go,omitempty"`
+	Stop     bool   `json:"stop,omitempty"` // ends an idle machine
 	Signal   int    `json:"signal,omitempty"`
 	StdinEOF *int64 `json:"stdinEOF,omitempty"` // bytes sent in all
+
+	// From one machine to another, through the launcher.
+	Call *Call `json:"call,omitempty"`
 }
 
 // Done says how many bytes the guest wrote on the stdout and stderr lines.
@@ -148,7 +157,7 @@ func Read(dir string) (*Job, error) {
 	if err := readFile(filepath.Join(dir, jobFile), j); err != nil {
 		return nil, err
 	}
-	if len(j.Args) == 0 {
+	if len(j.Args) == 0 && !j.Idle {
 		return nil, fmt.Errorf("job in %s has no command", dir)
 	}
 	return j, nil

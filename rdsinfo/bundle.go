@@ -80,7 +80,6 @@ func Collect(ctx context.Context, cfg *Config) (*Bundle, error) {
 		Modules:      readModules("/sys/module"),
 		ModuleRules:  readModuleRules(),
 		LockedMemory: lockedMemory("/proc/self/limits"),
-		RDMAPorts:    RDMAPorts(),
 	}
 	b.Host, _ = os.Hostname()
 	err := sys.InNetNS(cfg.NetNS, func() error {
@@ -95,6 +94,7 @@ func Collect(ctx context.Context, cfg *Config) (*Bundle, error) {
 	b.addInitialSysctls()
 	b.readSnapshot(cfg)
 	b.readNetwork(ctx, cfg)
+	b.readRDMA(ctx)
 	if cfg.TCPHealth || (module.System{}).Loaded("tcp_diag") {
 		if b.TCPHealth, err = ReadTCPHealth(ctx, cfg); err != nil && cfg.TCPHealth {
 			return nil, err

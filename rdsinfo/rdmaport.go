@@ -1,19 +1,22 @@
 package rdsinfo
 
 import (
+	"context"
+	"errors"
 	"net/netip"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
+
+	"github.com/rdskit/rdskit/internal/abi"
+	"github.com/rdskit/rdskit/internal/rdmadev"
 )
 
-// An RDMAPort is a port of an RDMA device, as /sys/class/infiniband shows it.
+// An RDMAPort is a port of an RDMA device.
 type RDMAPort struct {
 	Device    string `json:"device"`
 	Port      int    `json:"port"`
-	State     string `json:"state"`      // ACTIVE, or why it carries nothing: DOWN, INIT, ARMED
-	LinkLayer string `json:"link_layer"` // InfiniBand or Ethernet
+	State     string `json:"state"`            // ACTIVE, or why it carries nothing: DOWN, INIT, ARMED
+	LinkLayer string `json:"link_layer"`       // InfiniBand or Ethernet
+	NetDev    string `json:"netdev,omitempty"` // the network interface of an Ethernet port
 	GIDs      []GID  `json:"gids,omitempty"`
 }
 
@@ -22,67 +25,83 @@ type GID struct {
 	Index  int        `json:"index"` // in the port's table
 	GID    netip.Addr `json:"gid"`
 	Type   string     `json:"type,omitempty"`   // such as RoCE v2
-	Device string     `json:"netdev,omitempty"` // the network interface that it is of
+	NetDev string     `json:"netdev,omitempty"` // the network interface that it is of
+	// Addresses are those of the addresses asked about that it carries. Over InfiniBand they are
+	// not part of it.
+	Addresses []netip.Addr `json:"addresses,omitempty"`
 }
 
-// RDMAPorts lists the ports of the RDMA devices, with their GIDs.
-func RDMAPorts() []RDMAPort { return readRDMAPorts("/sys/class/infiniband") }
+// RDMAPorts lists the ports of the RDMA devices, with their GIDs, of which it finds those that
+// carry the given addresses of this host. Without RDMA in the kernel there are none. It
+// sends nothing and loads no module.
+func RDMAPorts(ctx context.Context, addrs ...netip.Addr) ([]RDMAPort, error) {
+	c, err := rdmadev.Dial(ctx)
+	if errors.Is(err, rdmadev.ErrNoRDMA) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	devices, err := c.Ports()
+	if err != nil {
+		return nil, err
+	}
+	var ports []RDMAPort
+	for _, d := range devices {
+		p := RDMAPort{Device: d.Device, Port: int(d.Number), State: d.State.String(), LinkLayer: d.LinkLayer, NetDev: d.Netdev}
+		gids, err := c.GIDs(d)
+		if err != nil {
+			continue // it went away meanwhile
+		}
+		for _, g := range gids {
+			p.GIDs = append(p.GIDs, GID{Index: g.Index, GID: g.Addr, Type: g.Type, NetDev: g.Netdev})
+		}
+		ports = append(ports, p)
+	}
+	for _, a := range addrs {
+		d, g, err := c.Carrier(a)
+		if err != nil {
+			continue // none does
+		}
+		for i := range ports {
+			p := &ports[i]
+			if j := slices.IndexFunc(p.GIDs, func(e GID) bool { return e.Index == g.Index }); p.Device == d.Device && p.Port == int(d.Number) && j >= 0 {
+				p.GIDs[j].Addresses = append(p.GIDs[j].Addresses, a)
+			}
+		}
+	}
+	return ports, nil
+}
 
-// FindGID finds the port that has a GID, such as that of an IBConnection or, over RoCE, a local
+// readRDMA finds the RDMA ports below the addresses of the namespace.
+func (b *Bundle) readRDMA(ctx context.Context) {
+	var addrs []netip.Addr
+	for _, a := range b.Namespace.Addresses {
+		if a.Transport == abi.RDS_TRANS_IB.String() {
+			addrs = append(addrs, a.Addr)
+		}
+	}
+	b.RDMAPorts, _ = RDMAPorts(ctx, addrs...)
+}
+
+// FindGID finds the port that has a GID, such as that of an IBConnection, or carries a local
 // address. An active port goes before one that is not.
 func FindGID(ports []RDMAPort, gid netip.Addr) (port RDMAPort, entry GID, ok bool) {
 	gid = gid.Unmap().WithZone("")
-	for _, p := range ports {
-		if ok && p.State != "ACTIVE" {
-			continue
-		}
-		if i := slices.IndexFunc(p.GIDs, func(g GID) bool { return g.GID.Unmap() == gid }); i >= 0 {
-			if p.State == "ACTIVE" {
+	carries := func(g GID) bool { return slices.Contains(g.Addresses, gid) }
+	is := func(g GID) bool { return g.GID.Unmap() == gid }
+	for _, match := range []func(GID) bool{carries, is} {
+		for _, p := range ports {
+			i := slices.IndexFunc(p.GIDs, match)
+			switch {
+			case i < 0:
+			case p.State == "ACTIVE":
 				return p, p.GIDs[i], true
+			case !ok:
+				port, entry, ok = p, p.GIDs[i], true
 			}
-			port, entry, ok = p, p.GIDs[i], true
 		}
 	}
 	return port, entry, ok
-}
-
-func readRDMAPorts(root string) []RDMAPort {
-	dirs, _ := filepath.Glob(filepath.Join(root, "*/ports/*"))
-	var ports []RDMAPort
-	for _, dir := range dirs {
-		n, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil {
-			continue
-		}
-		p := RDMAPort{
-			Device:    filepath.Base(filepath.Dir(filepath.Dir(dir))),
-			Port:      n,
-			State:     readLine(filepath.Join(dir, "state")),
-			LinkLayer: readLine(filepath.Join(dir, "link_layer")),
-		}
-		if _, name, ok := strings.Cut(p.State, ": "); ok { // "4: ACTIVE"
-			p.State = name
-		}
-		gids, _ := filepath.Glob(filepath.Join(dir, "gids/*"))
-		for _, file := range gids {
-			name := filepath.Base(file)
-			index, err := strconv.Atoi(name)
-			if err != nil {
-				continue
-			}
-			gid, err := netip.ParseAddr(readLine(file))
-			if err != nil || gid.IsUnspecified() {
-				continue
-			}
-			p.GIDs = append(p.GIDs, GID{
-				Index:  index,
-				GID:    gid,
-				Type:   readLine(filepath.Join(dir, "gid_attrs/types", name)),
-				Device: readLine(filepath.Join(dir, "gid_attrs/ndevs", name)),
-			})
-		}
-		slices.SortFunc(p.GIDs, func(a, b GID) int { return a.Index - b.Index })
-		ports = append(ports, p)
-	}
-	return ports
 }

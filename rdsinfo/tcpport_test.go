@@ -60,54 +60,6 @@ func TestTCPIsWhatProcShows(t *testing.T) {
 	}
 }
 
-func TestRDMAPortsAreWhatSysShows(t *testing.T) {
-	got := readRDMAPorts(writeFiles(t, map[string]string{
-		"rxe0/ports/1/state":             "4: ACTIVE\n",
-		"rxe0/ports/1/link_layer":        "Ethernet\n",
-		"rxe0/ports/1/gids/0":            "fe80:0000:0000:0000:5054:00ff:fe00:0001\n",
-		"rxe0/ports/1/gids/1":            "0000:0000:0000:0000:0000:ffff:0a08:0001\n",
-		"rxe0/ports/1/gids/2":            "0000:0000:0000:0000:0000:0000:0000:0000\n",
-		"rxe0/ports/1/gid_attrs/types/1": "RoCE v2\n",
-		"rxe0/ports/1/gid_attrs/ndevs/1": "eth1\n",
-		"mlx5_0/ports/1/state":           "1: DOWN\n",
-		"mlx5_0/ports/1/link_layer":      "InfiniBand\n",
-	}))
-	want := []RDMAPort{
-		{Device: "mlx5_0", Port: 1, State: "DOWN", LinkLayer: "InfiniBand"},
-		{Device: "rxe0", Port: 1, State: "ACTIVE", LinkLayer: "Ethernet", GIDs: []GID{
-			{GID: netip.MustParseAddr("fe80::5054:ff:fe00:1")},
-			{Index: 1, GID: netip.MustParseAddr("::ffff:10.8.0.1"), Type: "RoCE v2", Device: "eth1"},
-		}},
-	}
-	if diff := cmp.Diff(want, got, equateAddrs, equateAddrPorts); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-func TestAGIDIsFoundOnTheActivePort(t *testing.T) {
-	gid := func(index int, text string) GID { return GID{Index: index, GID: netip.MustParseAddr(text)} }
-	ports := []RDMAPort{
-		{Device: "rxe0", Port: 1, State: "DOWN", GIDs: []GID{gid(0, "fe80::1"), gid(1, "::ffff:10.8.0.1"), gid(2, "::ffff:10.8.0.2")}},
-		{Device: "rxe1", Port: 1, State: "ACTIVE", GIDs: []GID{gid(0, "fe80::2"), gid(3, "::ffff:10.8.0.1")}},
-	}
-	for _, tt := range []struct {
-		gid, device string
-		index       int
-	}{
-		{"10.8.0.1", "rxe1", 3},
-		{"::ffff:10.8.0.1", "rxe1", 3},
-		{"10.8.0.2", "rxe0", 2},
-		{"fe80::2%eth0", "rxe1", 0},
-		{"10.8.0.3", "", 0},
-		{"::", "", 0},
-	} {
-		p, g, ok := FindGID(ports, netip.MustParseAddr(tt.gid))
-		if p.Device != tt.device || g.Index != tt.index || ok != (tt.device != "") {
-			t.Errorf("%s: %+v, %+v, %t", tt.gid, p, g, ok)
-		}
-	}
-}
-
 func TestLockedMemory(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"limits": "Limit                     Soft Limit           Hard Limit           Units\nMax locked memory         8388608              unlimited            bytes\n"})
 	if got := lockedMemory(filepath.Join(dir, "limits")); got != "8388608" {

@@ -58,7 +58,11 @@ func (o *joinOptions) of(ctx context.Context, cfg *rdsinfo.Config, s *rdsinfo.Sn
 		j.Routes = info.NewRouteJoin(rdsinfo.Peers(ctx, cfg, rows))
 	}
 	if o.rdma && (connections || slices.Contains(tables, rdsinfo.IBConnections)) {
-		j.RDMA = info.NewRDMAJoin(rdsinfo.RDMAPorts())
+		ports, err := rdsinfo.RDMAPorts(ctx, info.RDMAAddresses(s)...)
+		if err != nil {
+			return j, err
+		}
+		j.RDMA = info.NewRDMAJoin(ports)
 	}
 	j.Names = o.names(ctx, s, tables)
 	return j, nil

@@ -123,7 +123,7 @@ func TestExamine(t *testing.T) {
 		{"an address over RoCE, and one whose GID is missing", func(t *testing.T) *Facts {
 			f := one(t, made{})
 			f.Last.Modules = append(f.Last.Modules, rdsinfo.Module{Name: "rds_rdma"})
-			f.Last.RDMAPorts = []rdsinfo.RDMAPort{{Device: "rxe0", Port: 1, State: "ACTIVE", LinkLayer: "Ethernet", GIDs: []rdsinfo.GID{{GID: addr("::ffff:10.9.0.1"), Type: "RoCE v2", Device: "eth0"}}}}
+			f.Last.RDMAPorts = []rdsinfo.RDMAPort{{Device: "rxe0", Port: 1, State: "ACTIVE", LinkLayer: "Ethernet", GIDs: []rdsinfo.GID{{GID: addr("::ffff:10.9.0.1"), Type: "RoCE v2", NetDev: "eth0"}}}}
 			f.Last.Namespace.Addresses[1].Transport = "infiniband"
 			f.Last.Namespace.Addresses = append(f.Last.Namespace.Addresses, rdsinfo.Address{Addr: addr("10.8.0.1"), Bits: 24, Device: "eth0", Usable: true, Transport: "infiniband"})
 			f.Last.LockedMemory = "65536"

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"github.com/rdskit/rdskit/rdsinfo"
@@ -29,27 +28,18 @@ func checkRDMA(f *Facts, r *report) {
 		if a.Transport != "infiniband" {
 			continue
 		}
-		p, gid, ok := f.gidOf(a)
+		p, gid, ok := f.activeGID(a)
 		if !ok {
 			r.warn(a.Addr.String(), "rdma link show; ls /sys/class/infiniband/*/ports/*/gids",
 				"infiniband serves it, but no active port has a GID for it or its interface %s", a.Device)
 			continue
 		}
-		r.ok(a.Addr.String(), "GID %v of %s port %d", gid, p.Device, p.Port)
+		r.ok(a.Addr.String(), "GID %v of %s port %d", gid.GID, p.Device, p.Port)
 	}
 }
 
-// gidOf finds a GID of an active port for an address: its own as RoCE has it, or one of its interface.
-func (f *Facts) gidOf(a rdsinfo.Address) (port rdsinfo.RDMAPort, gid netip.Addr, ok bool) {
+// activeGID finds a GID of an active port for an address.
+func (f *Facts) activeGID(a rdsinfo.Address) (rdsinfo.RDMAPort, rdsinfo.GID, bool) {
 	active := slices.DeleteFunc(slices.Clone(f.Last.RDMAPorts), func(p rdsinfo.RDMAPort) bool { return p.State != "ACTIVE" })
-	if p, g, ok := rdsinfo.FindGID(active, a.Addr); ok {
-		return p, g.GID, true
-	}
-	for _, p := range active {
-		// InfiniBand's are not made from IP addresses.
-		if p.LinkLayer == "InfiniBand" && len(p.GIDs) > 0 {
-			return p, p.GIDs[0].GID, true
-		}
-	}
-	return port, gid, false
+	return rdsinfo.FindGID(active, a.Addr)
 }

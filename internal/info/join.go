@@ -2,6 +2,7 @@ package info
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,19 +28,15 @@ type Joins struct {
 type ends struct {
 	local, remote netip.AddrPort
 	transport     string
-	gid           netip.Addr // of the local end
+	gid           netip.Addr // of the local end of an InfiniBand connection that is up
 }
 
 func connectionEnds(c *rdsinfo.Connection) ends {
-	return ends{local: netip.AddrPortFrom(c.Local, 0), remote: netip.AddrPortFrom(c.Remote, 0), transport: c.Transport, gid: c.Local}
+	return ends{local: netip.AddrPortFrom(c.Local, 0), remote: netip.AddrPortFrom(c.Remote, 0), transport: c.Transport}
 }
 
 func ibEnds(c *rdsinfo.IBConnection) ends {
-	e := ends{local: netip.AddrPortFrom(c.Local, 0), remote: netip.AddrPortFrom(c.Remote, 0), transport: "infiniband", gid: c.LocalGID}
-	if c.LocalGID.IsUnspecified() {
-		e.gid = c.Local
-	}
-	return e
+	return ends{local: netip.AddrPortFrom(c.Local, 0), remote: netip.AddrPortFrom(c.Remote, 0), transport: "infiniband", gid: c.LocalGID}
 }
 
 // A TCPJoin finds how TCP fares with a TCP socket, or with all of a connection's.
@@ -90,6 +87,24 @@ func (j *RouteJoin) find(e ends) (rdsinfo.Peer, bool) {
 	return p, ok
 }
 
+// RDMAAddresses are the local addresses of InfiniBand connections, each once.
+func RDMAAddresses(s *rdsinfo.Snapshot) []netip.Addr {
+	var addrs []netip.Addr
+	// Whichever of the tables was read.
+	connections, _ := s.Connections()
+	for i := range connections {
+		if connections[i].Transport == "infiniband" {
+			addrs = append(addrs, connections[i].Local)
+		}
+	}
+	ib, _ := s.IBConnections()
+	for i := range ib {
+		addrs = append(addrs, ib[i].Local)
+	}
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	return slices.Compact(addrs)
+}
+
 // An RDMAJoin finds the port of an RDMA device below a connection.
 type RDMAJoin struct {
 	ports []rdsinfo.RDMAPort
@@ -101,6 +116,9 @@ func NewRDMAJoin(ports []rdsinfo.RDMAPort) *RDMAJoin { return &RDMAJoin{ports} }
 func (j *RDMAJoin) find(e ends) (rdsinfo.RDMAPort, rdsinfo.GID, bool) {
 	if e.transport != "infiniband" {
 		return rdsinfo.RDMAPort{}, rdsinfo.GID{}, false
+	}
+	if p, g, ok := rdsinfo.FindGID(j.ports, e.local.Addr()); ok {
+		return p, g, ok
 	}
 	return rdsinfo.FindGID(j.ports, e.gid)
 }
@@ -248,7 +266,7 @@ func (j *RDMAJoin) columns() []column {
 		{"RdmaDev", 15, cell(func(p rdsinfo.RDMAPort, _ rdsinfo.GID) string { return p.Device })},
 		{"Port", 4, cell(func(p rdsinfo.RDMAPort, _ rdsinfo.GID) string { return strconv.Itoa(p.Port) })},
 		{"GidIdx", 6, cell(func(_ rdsinfo.RDMAPort, g rdsinfo.GID) string { return strconv.Itoa(g.Index) })},
-		{"Netdev", 15, cell(func(_ rdsinfo.RDMAPort, g rdsinfo.GID) string { return g.Device })},
+		{"Netdev", 15, cell(func(_ rdsinfo.RDMAPort, g rdsinfo.GID) string { return g.NetDev })},
 		{"PortState", 9, cell(func(p rdsinfo.RDMAPort, _ rdsinfo.GID) string { return p.State })},
 	}
 }

@@ -25,7 +25,7 @@ func joins() Joins {
 		}),
 		RDMA: NewRDMAJoin([]rdsinfo.RDMAPort{{
 			Device: "rxe0", Port: 1, State: "ACTIVE", LinkLayer: "Ethernet",
-			GIDs: []rdsinfo.GID{{Index: 1, GID: netip.MustParseAddr("::ffff:10.8.0.1"), Type: "RoCE v2", Device: "d0"}, {Index: 3, GID: netip.MustParseAddr("fd08::1"), Device: "d 0\n"}},
+			GIDs: []rdsinfo.GID{{Index: 1, GID: netip.MustParseAddr("::ffff:10.8.0.1"), Type: "RoCE v2", NetDev: "d0"}, {Index: 3, GID: netip.MustParseAddr("fd08::1"), NetDev: "d 0\n"}},
 		}}),
 		Names: map[netip.Addr]string{netip.MustParseAddr("10.9.0.2"): "db2.example", netip.MustParseAddr("10.8.0.2"): "cell\x1b[2J"},
 	}

@@ -299,5 +299,5 @@ func (j *Joins) rdma(e ends) rdsinfo.Optional[rdmaRecord] {
 		return rdsinfo.Optional[rdmaRecord]{}
 	}
 	p, g, ok := j.RDMA.find(e)
-	return rdsinfo.Optional[rdmaRecord]{Value: rdmaRecord{p.Device, p.Port, p.State, p.LinkLayer, g.Index, g.GID, g.Type, g.Device}, Known: ok}
+	return rdsinfo.Optional[rdmaRecord]{Value: rdmaRecord{p.Device, p.Port, p.State, p.LinkLayer, g.Index, g.GID, g.Type, g.NetDev}, Known: ok}
 }

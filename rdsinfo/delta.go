@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/rdskit/rdskit/internal/abi"
 )
 
 // A Delta is what became of RDS between two snapshots of one host. A table that one
@@ -48,9 +50,14 @@ type ConnectionDelta struct {
 	// bytes that grew.
 	Waiting Waiting
 	Grown   int64
-	// Stuck is whether nothing of what waited in the earlier snapshot was acknowledged since.
+	// Stuck is whether nothing of what waited in the earlier snapshot was acknowledged since, although
+	// an acknowledgement is due.
 	Stuck bool
 }
+
+// lazyAcks is how many messages in a row ask for no acknowledgement
+// (net/rds/sysctl.c:rds_sysctl_max_unacked_packets). Over TCP its acknowledgement serves.
+const lazyAcks = 8
 
 // Waiting sums up messages that the peer's kernel has not acknowledged.
 type Waiting struct {
@@ -148,7 +155,7 @@ func compareConnections(earlier, later *Snapshot) []ConnectionDelta {
 		had, has := messagesOf(waited, k), messagesOf(waits, k)
 		d.Waiting = has.sum
 		d.Grown = has.sum.Bytes - had.sum.Bytes
-		d.Stuck = was && is && len(had.messages) > 0 && containsAll(has.messages, had.messages)
+		d.Stuck = was && is && had.due(k.transport) && containsAll(has.messages, had.messages)
 		deltas = append(deltas, d)
 	}
 	slices.SortStableFunc(deltas, func(a, b ConnectionDelta) int {
@@ -169,6 +176,15 @@ func moved(before, after uint64) Optional[uint64] {
 type backlog struct {
 	messages map[Message]int
 	sum      Waiting
+	unsent   int // messages of sum
+}
+
+// due tells whether the backlog should get shorter, if only by one message.
+func (b backlog) due(transport string) bool {
+	if transport == abi.RDS_TRANS_IB.String() {
+		return b.unsent > 0 || b.sum.Messages > lazyAcks
+	}
+	return b.sum.Messages > 0
 }
 
 func waiting(s *Snapshot) map[pair]backlog {
@@ -185,6 +201,9 @@ func waiting(s *Snapshot) map[pair]backlog {
 			b.messages[m]++
 			b.sum.Messages++
 			b.sum.Bytes += int64(m.Bytes)
+			if t == SendQueue {
+				b.unsent++
+			}
 			all[k] = b
 		}
 	}
@@ -207,6 +226,7 @@ func messagesOf(all map[pair]backlog, k connectionKey) backlog {
 		}
 		joined.sum.Messages += b.sum.Messages
 		joined.sum.Bytes += b.sum.Bytes
+		joined.unsent += b.unsent
 	}
 	return joined
 }

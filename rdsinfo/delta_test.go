@@ -16,6 +16,7 @@ type made struct {
 	after       time.Duration
 	counters    map[string]uint64
 	connections []Connection
+	send        []Message
 	retransmit  []Message
 	sockets     []uint64 // inodes
 }
@@ -58,7 +59,7 @@ func (m made) snapshot() *Snapshot {
 		b[64] = byte(c.Flags)
 		add(abi.RDS6_INFO_CONNECTIONS, len(b), b)
 	}
-	for _, msg := range m.retransmit {
+	message := func(option int, msg Message) {
 		b := make([]byte, 50)
 		le.PutUint64(b, msg.Seq)
 		le.PutUint32(b[8:], msg.Bytes)
@@ -68,7 +69,13 @@ func (m made) snapshot() *Snapshot {
 		binary.BigEndian.PutUint16(b[44:], msg.Local.Port())
 		binary.BigEndian.PutUint16(b[46:], msg.Remote.Port())
 		b[49] = msg.TOS.Value
-		add(abi.RDS6_INFO_RETRANS_MESSAGES, len(b), b)
+		add(option, len(b), b)
+	}
+	for _, msg := range m.send {
+		message(abi.RDS6_INFO_SEND_MESSAGES, msg)
+	}
+	for _, msg := range m.retransmit {
+		message(abi.RDS6_INFO_RETRANS_MESSAGES, msg)
 	}
 	for _, inode := range m.sockets {
 		b := make([]byte, 52)
@@ -169,6 +176,34 @@ func TestConnectionsAreComparedWithThemselves(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// Of eight messages none need ask for an acknowledgement, and over InfiniBand they wait for one until
+// the next that does.
+func TestOverInfiniBandTheLastMessagesWaitForANextOne(t *testing.T) {
+	for _, tt := range []struct {
+		name             string
+		transport        string
+		send, retransmit int
+		want             bool
+	}{
+		{"the last messages over InfiniBand", "infiniband", 0, 8, false},
+		{"more than may wait", "infiniband", 0, 9, true},
+		{"a message that is not sent", "infiniband", 1, 0, true},
+		{"one over TCP", "tcp", 0, 1, true},
+		{"nothing", "infiniband", 0, 0, false},
+	} {
+		m := made{connections: []Connection{{Local: a1, Remote: a2, TOS: known(uint8(0)), Transport: tt.transport, Flags: Connected}}}
+		for i := range tt.send {
+			m.send = append(m.send, message4(uint64(100+i), 1, 0))
+		}
+		for i := range tt.retransmit {
+			m.retransmit = append(m.retransmit, message4(uint64(i), 1, 0))
+		}
+		if got := Compare(m.snapshot(), m.snapshot()).Connections[0].Stuck; got != tt.want {
+			t.Errorf("%s: stuck is %t", tt.name, got)
+		}
 	}
 }
 

@@ -98,26 +98,3 @@ func TestRowsKeepToTheFormatsOfC(t *testing.T) {
 	})
 	t.Run("at rest", func(t *testing.T) { checkColumns(t, 3) })
 }
-
-func TestRowsOfRDMAKeepToTheFormatsOfC(t *testing.T) {
-	labtest.Need(t, labtest.RDMA, labtest.Root)
-	for _, to := range []string{"10.8.0.2", "fd08::2", "10.8.0.77"} {
-		local := "10.8.0.1"
-		if strings.Contains(to, ":") {
-			local = "fd08::1"
-		}
-		labtest.RunOn(t, 0, "doctor", "--probe", "-i", "0.1", "--local", local, to)
-	}
-	if rows := checkColumns(t, 0); rows["I"] < 4 {
-		t.Errorf("rows %v, want connections both ways, of IPv4 and IPv6, and to nobody", rows)
-	}
-	r := labtest.RunOn(t, 0, "-I", "--rdma")
-	for _, want := range []string{
-		"::ffff:10.8.0.1                  ::ffff:10.8.0.2            rxe0    1",
-		"::                               ::            rxe0    1", // of a connection that is not up
-	} {
-		if r.Status != 0 || !strings.Contains(r.Stdout, want) {
-			t.Errorf("status %d, no %q in\n%s%s", r.Status, want, r.Stdout, r.Stderr)
-		}
-	}
-}

@@ -13,9 +13,9 @@
 // # Registrations
 //
 // A [Registration] makes a Slice reachable for peers until it is revoked or its Conn
-// is closed. [Conn.Offer] registers it along with a message that brings the
-// key to the peer, which finds it with [Conn.Receive]; [Conn.Register] does so without a message,
-// for memory of any size, and the keys travel in the program's own payload as a [Remote].
+// is closed. [Conn.Offer] sends its key along with a message to a peer, which finds it with
+// [Conn.Receive]; [Conn.Register] registers memory of any size, whose keys travel in the program's own
+// payload as a [Remote].
 //
 // Pages are exposed, not bytes: whoever has a key can read and write all of
 // the first and of the last page that the Slice touches, also when only a part of them belongs to

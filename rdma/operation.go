@@ -24,9 +24,11 @@ type Operation struct {
 	// Payload is the message that follows the operation, and is empty if nil. The peer reads
 	// it when the operation is over.
 	Payload []byte
-	// Silent sends no message if Payload is empty: the peer's program hears nothing, and a
-	// registration for use once stays. The kernel keeps the operation, with the pages of Local,
-	// until the peer acknowledges a later message on the same connection.
+	// Silent lets the peer's program hear nothing, unless there is a Payload; a registration for use
+	// once stays. The message then goes to a port that nobody can have. The kernel's own way, RDS_RDMA_SILENT, is not
+	// used: it reports such an operation only after a later one with a message, and when too many of them
+	// follow each other the connection is blocked for good (net/rds/ib_send.c:rds_ib_xmit_rdma asks
+	// the device for no report).
 	Silent bool
 	// NoFence lets the message overtake a read: the peer may then see it before the read is over.
 	NoFence bool
@@ -73,9 +75,6 @@ func (c *Conn) start(ctx context.Context, op *Operation, name string, flags cmsg
 	size, err := op.check()
 	if err != nil {
 		return c.opError(name, op.Peer, err)
-	}
-	if op.Silent {
-		flags |= cmsg.FlagSilent
 	}
 	err = c.launch(ctx, op, name, func(f frame, token uint64) error {
 		list := f[:0]
@@ -146,7 +145,7 @@ func (c *Conn) launch(ctx context.Context, op *Operation, name string, encode fu
 	c.outstanding.Add(1)
 	token := c.sock.ExpectCompletion(&op.completion, op.report)
 	if err = encode(f, token); err == nil {
-		_, _, err = c.sock.WriteMsgContext(ctx, op.Payload, op.control, op.Peer)
+		_, _, err = c.sock.WriteMsgContext(ctx, op.Payload, op.control, op.destination())
 	}
 	c.frames.put(f)
 	if err == nil || !op.completion.Forget() {
@@ -156,6 +155,14 @@ func (c *Conn) launch(ctx context.Context, op *Operation, name string, encode fu
 	op.release()
 	op.busy.Store(false)
 	return err
+}
+
+// destination is where the message goes.
+func (op *Operation) destination() netip.AddrPort {
+	if op.Silent && len(op.Payload) == 0 {
+		return netip.AddrPortFrom(op.Peer.Addr(), nobodysPort)
+	}
+	return op.Peer
 }
 
 func (op *Operation) acquire() error {

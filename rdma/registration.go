@@ -9,17 +9,19 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/rdskit/rdskit/cmsg"
 	"github.com/rdskit/rdskit/internal/abi"
+	"github.com/rdskit/rdskit/rdssock"
 )
 
 // MaxOperation is how much one operation moves and one key covers at most, in bytes.
 const MaxOperation = abi.RDS_MAX_MSG_SIZE
 
 // nobodysPort is a port that no socket can be bound to (net/rds/bind.c:rds_add_bound). A message to
-// it goes to the peer's kernel, which acknowledges it, drops it and counts it in
-// recv_drop_no_sock: it carries what needs a message but is none of the peer program's business.
+// it ends in the kernel there, which acknowledges and drops it and counts it in
+// recv_drop_no_sock: it carries what needs a message and is no program's business.
 const nobodysPort = abi.RDS_FLAG_PROBE_PORT
 
 // A Registration is one registration of memory on one Conn. The fields are set before Offer or Register
@@ -36,6 +38,13 @@ type Registration struct {
 	// Invalidate makes remote access end at once when the registration is freed by
 	// UseOnce or Release, rather than when the kernel gets to it (RDS_RDMA_INVALIDATE).
 	Invalidate bool
+
+	// Tied makes Offer register the memory with its own message, on the connection to the peer,
+	// which saves a message to this host. When that connection breaks, the kernel makes it anew
+	// only after all registrations tied to it are revoked or released
+	// (net/rds/ib_cm.c:rds_ib_conn_path_shutdown waits for i_fastreg_inuse_count): it is for
+	// memory that is offered for one operation. A Release must Invalidate, or FlushRegions follow.
+	Tied bool
 
 	control []byte
 
@@ -56,13 +65,10 @@ const (
 // settle is for a Region whose Close waits for the attempt to register.
 func (reg *Registration) settle(ctx context.Context) error { return pause(ctx, settleInterval) }
 
-// Offer sends payload as a message to the peer, along with the key of reg, which [Conn.Receive] returns
-// there. If reg is not registered, the kernel registers it with the message
-// (RDS_CMSG_RDMA_MAP), else it gives its key again (RDS_CMSG_RDMA_DEST). When Offer fails, reg is as
-// it was.
-//
-// The kernel registers memory only while it is connected to the peer, and begins to connect when
-// it is asked: Offer tries again until then, every 1 to 100 ms, within ctx.
+// Offer sends payload as a message to the peer, along with the key of reg (RDS_CMSG_RDMA_DEST), which
+// [Conn.Receive] returns there. It registers reg first unless it is, as Register does or, if it
+// is Tied, with the message (RDS_CMSG_RDMA_MAP). One that failed to be offered stays registered unless it
+// is Tied.
 //
 // The memory can be of up to 1 MiB: for more, Register it and send its Remote. The errors are
 // ErrTooLarge, ErrNoLockedMemory, ErrBusy and those of a write of the socket.
@@ -85,6 +91,12 @@ func (c *Conn) offer(ctx context.Context, reg *Registration, payload []byte, pee
 		_, _, err := c.sock.WriteMsgContext(ctx, payload, reg.control, peer)
 		return err
 	}
+	if !reg.Tied {
+		if err := c.register(ctx, reg, peer); err != nil {
+			return err
+		}
+		return c.offer(ctx, reg, payload, peer)
+	}
 	if err := c.begin(reg); err != nil {
 		return err
 	}
@@ -92,12 +104,14 @@ func (c *Conn) offer(ctx context.Context, reg *Registration, payload []byte, pee
 	return c.end(reg, err, key)
 }
 
-// Register registers reg for the host of peer, of whose port nothing is used. On kernels that register
-// memory without a message that is all (RDS_GET_MR_FOR_DEST, RDS_GET_MR). On mainline, which for
-// InfiniBand does not (net/rds/ib_frmr.c:rds_ib_reg_frmr), an empty message goes with each MiB to
-// a port of the peer that nobody can have, whose kernel drops it; see Offer for what is waited for.
+// Register registers reg for all peers that the device of the Conn's address reaches; peer is one of them.
+// Kernels that do so without a message are asked to (RDS_GET_MR_FOR_DEST, RDS_GET_MR). Mainline
+// does not for InfiniBand (net/rds/ib_frmr.c:rds_ib_reg_frmr): there an empty message goes from the Conn
+// to its own address for each MiB, to a port that nobody can have, and is canceled at once. The connection
+// of an address to itself goes through the device, and outlives those to peers.
 //
-// Keys hold for all peers that are reached by the same device.
+// The kernel registers memory only while it is connected, and begins to connect when it
+// is asked: Register tries again until then, every 1 to 100 ms, within ctx.
 func (c *Conn) Register(ctx context.Context, reg *Registration, peer netip.AddrPort) error {
 	if err := c.register(ctx, reg, peer); err != nil {
 		return c.opError("rdma-register", peer, err)
@@ -133,15 +147,30 @@ func (c *Conn) registerPiece(ctx context.Context, reg *Registration, piece Slice
 	c.mu.Unlock()
 	if !byMessage {
 		key, err := c.getMR(reg, piece, peer)
-		if !errors.Is(err, syscall.EOPNOTSUPP) && !errors.Is(err, syscall.ENOPROTOOPT) {
+		switch {
+		case errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, syscall.ENOPROTOOPT):
+			c.mu.Lock()
+			c.byMessage = true
+			c.mu.Unlock()
+		case errors.Is(err, syscall.ENODEV):
+			// The kernel knows the address's device only once there was a connection.
+		default:
 			return key, err
 		}
-		c.mu.Lock()
-		c.byMessage = true
-		c.mu.Unlock()
 	}
-	return c.mapWithMessage(ctx, reg, piece, nil, netip.AddrPortFrom(peer.Addr(), nobodysPort))
+	self := netip.AddrPortFrom(c.sock.LocalAddr().(rdssock.Addr).Addr(), nobodysPort)
+	key, err := c.mapWithMessage(ctx, reg, piece, nil, self)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.sock.CancelSentTo(self); err != nil {
+		return 0, err
+	}
+	return key, nil
 }
+
+// connectPatience is for how long EINVAL is taken to mean that the connection is being made.
+const connectPatience = 10 * time.Second
 
 // mapWithMessage registers memory along with a message.
 func (c *Conn) mapWithMessage(ctx context.Context, reg *Registration, piece Slice, payload []byte, peer netip.AddrPort) (cmsg.Key, error) {
@@ -155,10 +184,27 @@ func (c *Conn) mapWithMessage(ctx context.Context, reg *Registration, piece Slic
 		KeyAddr: f.keyAddr(),
 		Flags:   reg.flags(),
 	})
-	if _, _, err := c.sock.WriteMsgContext(ctx, payload, reg.control, peer); err != nil {
-		return 0, err
+	var began time.Time
+	for delay := time.Millisecond; ; delay = min(2*delay, 100*time.Millisecond) {
+		_, _, err := c.sock.WriteMsgContext(ctx, payload, reg.control, peer)
+		if err == nil {
+			return f.key(), nil
+		}
+		// Without a queue pair the kernel says EAGAIN, for which the socket tries again. While there is one
+		// that is not connected yet, or no longer, the device refuses (net/rds/ib_frmr.c:rds_ib_post_reg_frmr).
+		if !errors.Is(err, syscall.EINVAL) {
+			return 0, err
+		}
+		if began.IsZero() {
+			began = time.Now()
+		}
+		if time.Since(began) > connectPatience {
+			return 0, err
+		}
+		if perr := pause(ctx, delay); perr != nil {
+			return 0, &hintError{err: perr, hint: err.Error()}
+		}
 	}
-	return f.key(), nil
 }
 
 // getMR registers memory by itself.
@@ -326,8 +372,8 @@ func (reg *Registration) Exposed() (before, after int) {
 // peers that are under way fail there with ErrRemoteAccess, which breaks the connection. One
 // that was for use once and has been used is gone already, which is no error.
 //
-// While the message that offered the key is unacknowledged, the kernel keeps the registration for it, and access
-// ends when the acknowledgement comes.
+// The kernel keeps the registration also for a message that offered the key until the peer's kernel
+// acknowledges it, which it does with the next message that it sends: access ends then.
 func (reg *Registration) Revoke() error { return reg.end(cmsg.FlagInvalidate) }
 
 // Release is Revoke that leaves it to the kernel when to end the peers' access, unless the

@@ -72,9 +72,9 @@ func (c *Conn) transfer(ctx context.Context, t *Transfer, name string, start fun
 		}
 		op, p := &ring[begun%len(ring)], &pieces[begun]
 		op.Key, op.Offset, op.Local, op.Tag = p.key, p.offset, p.local, uint64(p.size)
-		op.Peer, op.Payload = netip.AddrPortFrom(t.Peer.Addr(), nobodysPort), nil
+		op.Peer, op.Silent = t.Peer, !last
 		if last {
-			op.Peer, op.Payload = t.Peer, t.Payload
+			op.Payload = t.Payload
 		}
 		if err = start(ctx, op); err != nil {
 			break

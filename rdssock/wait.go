@@ -98,13 +98,18 @@ type watch struct {
 	block func(func(uintptr) bool) error // RawConn.Read or Write
 	until func(time.Time) error          // its deadline, used only to interrupt the leader
 	learn func(fd uintptr)               // takes what an edge announced and wakes those concerned
+	step  func(fd uintptr) bool          // for block, made once
 
-	mu     sync.Mutex
+	mu     sync.Mutex // of leader, which only the leader itself changes
 	leader *waiter
 }
 
 func newWatch(block func(func(uintptr) bool) error, until func(time.Time) error, learn func(uintptr)) *watch {
 	v := &watch{lead: make(chan struct{}, 1), block: block, until: until, learn: learn}
+	v.step = func(fd uintptr) bool {
+		v.learn(fd)
+		return len(v.leader.woken) > 0
+	}
 	v.lead <- struct{}{}
 	return v
 }
@@ -154,10 +159,7 @@ func (v *watch) follow(w *waiter, done <-chan struct{}) error {
 	}
 	// The poller forgets older edges when block starts, hence one look before the
 	// first wait.
-	err := v.block(func(fd uintptr) bool {
-		v.learn(fd)
-		return len(w.woken) > 0
-	})
+	err := v.block(v.step)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil
 	}

@@ -18,7 +18,8 @@ const opAtomic = "rdma-atomic"
 // (net/rds/ib_send.c:rds_ib_xmit_atomic). A device that has none fails when the operation is
 // posted, of which nobody is told, and everything behind it on the connection waits for ever.
 // So the error is ErrAtomics unless the device is known to have them or Config.Atomics insists.
-// Not yet seen to succeed on a kernel; what it blocks, Cancel frees.
+// Not yet seen to succeed on a kernel. Cancel gives back the operations that are blocked, but the
+// connection stays so until it breaks.
 func (c *Conn) FetchAdd(ctx context.Context, op *Operation, add uint64) (old uint64, err error) {
 	return c.atomic(ctx, op, cmsg.Atomic{Op: cmsg.AtomicFetchAdd, Add: add})
 }

@@ -27,12 +27,12 @@ func within(t testing.TB, d time.Duration) context.Context {
 // listen opens a socket on the lab's n-th RDMA host.
 func listen(t testing.TB, n int, cfg *rdma.Config) *rdma.Conn {
 	t.Helper()
-	return listenAt(t, labtest.HCA(t, n).IPv4(), cfg)
+	return listenAt(t, labtest.HCA(t, n).IPv4(), 0, cfg)
 }
 
-func listenAt(t testing.TB, a netip.Addr, cfg *rdma.Config) *rdma.Conn {
+func listenAt(t testing.TB, a netip.Addr, tos uint8, cfg *rdma.Config) *rdma.Conn {
 	t.Helper()
-	sock, err := rdssock.Listen(netip.AddrPortFrom(a, 0), &rdssock.Config{Transport: rdssock.TransportInfiniBand})
+	sock, err := rdssock.Listen(netip.AddrPortFrom(a, 0), &rdssock.Config{Transport: rdssock.TransportInfiniBand, TOS: tos})
 	if err != nil {
 		t.Fatal(err)
 	}

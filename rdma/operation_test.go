@@ -496,10 +496,13 @@ func TestAnOperationUsedAgainAllocatesNothing(t *testing.T) {
 	}
 }
 
-// One atomic operation on a device without masked ones blocks its connection, and Cancel frees it.
+// One atomic operation on a device without masked ones blocks its connection. Cancel gives back the
+// operations; the connection needs to be broken.
 func TestAtomicsAreRefusedAndBlockTheConnectionIfInsistedOn(t *testing.T) {
 	labtest.Need(t, labtest.RDMA)
-	owner, peer := listen(t, 1, nil), listen(t, 2, &rdma.Config{Atomics: true})
+	// The connection of a type of service that nobody else uses.
+	owner := listenAt(t, labtest.HCA(t, 1).IPv4(), 7, nil)
+	peer := listenAt(t, labtest.HCA(t, 2).IPv4(), 7, &rdma.Config{Atomics: true})
 	ctx := within(t, patience)
 	offered, local := allocate(t, 4096), allocate(t, 4096)
 	reg := rdma.Registration{Memory: offered.All()}
@@ -542,4 +545,22 @@ func TestAtomicsAreRefusedAndBlockTheConnectionIfInsistedOn(t *testing.T) {
 			t.Errorf("canceled: %v", err)
 		}
 	}
+	if err := peer.StartRead(ctx, &behind); err != nil {
+		t.Fatal(err)
+	}
+	if err := behind.Wait(within(t, 200*time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("what comes after canceling: %v", err)
+	}
+	if err := peer.Cancel(addr(owner)); err != nil {
+		t.Fatal(err)
+	}
+	if err := behind.Wait(ctx); !errors.Is(err, rdma.ErrCanceled) {
+		t.Errorf("canceled: %v", err)
+	}
+	// A wrong key from the other side.
+	breaking := rdma.Operation{Peer: addr(peer), Key: key ^ 0x5500, Local: []rdma.Slice{local.All()}}
+	if err := do(t, owner.StartRead, &breaking); !errors.Is(err, rdma.ErrRemoteAccess) {
+		t.Errorf("a wrong key: %v", err)
+	}
+	retry(t, func() error { return do(t, peer.StartRead, &behind) })
 }

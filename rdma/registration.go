@@ -3,6 +3,7 @@ package rdma
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -40,10 +41,11 @@ type Registration struct {
 	Invalidate bool
 
 	// Tied makes Offer register the memory with its own message, on the connection to the peer,
-	// which saves a message to this host. When that connection breaks, the kernel makes it anew
-	// only after all registrations tied to it are revoked or released
-	// (net/rds/ib_cm.c:rds_ib_conn_path_shutdown waits for i_fastreg_inuse_count): it is for
-	// memory that is offered for one operation. A Release must Invalidate, or FlushRegions follow.
+	// which saves a message to this host. When that connection breaks, the kernel does not make it
+	// anew while anything is registered on it (net/rds/ib_cm.c:rds_ib_conn_path_shutdown waits
+	// for i_fastreg_inuse_count), nor while an offer is unacknowledged that registered: Revoke, Cancel and
+	// FlushRegions in this order free it. What is registered while it breaks has a key that does not
+	// work. So it is for memory that is offered for one operation, at full speed.
 	Tied bool
 
 	control []byte
@@ -202,7 +204,7 @@ func (c *Conn) mapWithMessage(ctx context.Context, reg *Registration, piece Slic
 			return 0, err
 		}
 		if perr := pause(ctx, delay); perr != nil {
-			return 0, &hintError{err: perr, hint: err.Error()}
+			return 0, &hintError{err: perr, hint: fmt.Sprintf("no RDMA connection to %v yet (EINVAL)", peer.Addr())}
 		}
 	}
 }

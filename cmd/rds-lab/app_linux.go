@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -23,7 +24,7 @@ func app() *cli.App {
 		Usage:       "Run a command in a small kernel with RDS, in a virtual machine.",
 		Version:     cli.Version(),
 		Description: exitStatuses,
-		Commands:    append([]*cli.Command{runCommand(), execCommand(), setupCommand()}, machineCommands()...),
+		Commands:    append([]*cli.Command{runCommand(), execCommand(), shellCommand(), setupCommand()}, machineCommands()...),
 	}
 }
 
@@ -106,11 +107,16 @@ func (o *options) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	return boot(c.Context, config)
+}
+
+// boot runs the lab.
+func boot(ctx context.Context, config *lab.Config) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	config.Signals = signals
-	report, err := lab.Run(c.Context, config)
+	report, err := lab.Run(ctx, config)
 	if err != nil {
 		return exitError(err)
 	}

@@ -64,8 +64,15 @@ type Config struct {
 
 	Stdin          io.Reader // nil is the null device
 	Stdout, Stderr io.Writer
+	Terminal       *Terminal        // if not nil: Stdin and Stdout are it, and the command has one of its own
 	Signals        <-chan os.Signal // are passed on to the command
 	Started        func(*Report)    // called when the command starts; may be nil
+}
+
+// A Terminal is that of the user.
+type Terminal struct {
+	Size    func() (job.WindowSize, error)
+	Resized <-chan os.Signal // has something when the size may be another
 }
 
 // DefaultModules are the modules that a lab loads unless told otherwise.
@@ -188,6 +195,14 @@ func (c *Config) job(k kernel.Image, n int) (*job.Job, error) {
 			on = job.InitialNamespace
 		}
 	}
+	var terminal *job.WindowSize
+	if c.Terminal != nil {
+		size, err := c.Terminal.Size()
+		if err != nil {
+			return nil, err
+		}
+		terminal = &size
+	}
 	return &job.Job{
 		Profile:    c.Profile.String(),
 		Args:       c.Args,
@@ -204,6 +219,7 @@ func (c *Config) job(k kernel.Image, n int) (*job.Job, error) {
 		Sysctls:    c.Sysctls,
 		Writable:   writable,
 		Stdin:      c.Stdin != nil,
+		Terminal:   terminal,
 	}, nil
 }
 

@@ -149,6 +149,10 @@ func (s *session) await(ctx context.Context) (*job.Done, error) {
 			if err := s.pass(sig); err != nil {
 				return nil, err
 			}
+		case <-s.config.resized():
+			if size, err := s.config.Terminal.Size(); err == nil && s.begun {
+				s.send(job.Message{WindowSize: &size})
+			}
 		case <-s.answer:
 			return nil, s.failure(fmt.Sprintf("the machine does not answer: no word for %s", answerTimeout))
 		case <-s.limit:
@@ -184,6 +188,14 @@ func (s *session) heed(msg job.Message) {
 	}
 }
 
+// resized tells when the terminal may have another size; nil if there is none.
+func (c *Config) resized() <-chan os.Signal {
+	if c.Terminal == nil {
+		return nil
+	}
+	return c.Terminal.Resized
+}
+
 // pass passes a signal on to the command. Before there is one it ends the lab.
 func (s *session) pass(sig os.Signal) error {
 	if !s.begun {
@@ -192,6 +204,9 @@ func (s *session) pass(sig os.Signal) error {
 	n, ok := sig.(syscall.Signal)
 	if !ok {
 		return nil
+	}
+	if n == syscall.SIGTERM && s.config.Terminal != nil {
+		n = syscall.SIGHUP // shells on a terminal ignore SIGTERM
 	}
 	s.sent++
 	s.answer = time.After(answerTimeout)

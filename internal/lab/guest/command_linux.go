@@ -39,8 +39,12 @@ func execute(j *job.Job, l *lines, children *reaper, result *job.Result) *job.Do
 		}
 		return done
 	}
-	c := new(command)
-	if err := c.start(&process{args: j.Args, dir: j.Dir, env: j.Env, on: j.On}, j.Stdin, children); err != nil {
+	c, p := new(command), &process{args: j.Args, dir: j.Dir, env: j.Env, on: j.On}
+	start := func() error { return c.start(p, j.Stdin, children) }
+	if j.Terminal != nil {
+		start = func() error { return c.startOnTerminal(p, *j.Terminal, l.resized, children) }
+	}
+	if err := start(); err != nil {
 		result.NotFound = true
 		return fail(err)
 	}
@@ -54,10 +58,14 @@ func execute(j *job.Job, l *lines, children *reaper, result *job.Result) *job.Do
 
 	var copied sync.WaitGroup
 	copied.Go(func() { done.Stdout = c.stdout.copyTo(l.files[job.Stdout]) })
-	copied.Go(func() { done.Stderr = c.stderr.copyTo(l.files[job.Stderr]) })
+	if c.stderr != nil {
+		copied.Go(func() { done.Stderr = c.stderr.copyTo(l.files[job.Stderr]) })
+	}
 	state := <-c.ended
 	c.stdout.end()
-	c.stderr.end()
+	if c.stderr != nil {
+		c.stderr.end()
+	}
 	copied.Wait()
 
 	if state.Signaled() {
@@ -84,7 +92,7 @@ type command struct {
 	pid            int
 	ended          <-chan syscall.WaitStatus
 	stdin          *os.File // nil if the command reads the null device
-	stdout, stderr *output
+	stdout, stderr *output  // no stderr on a terminal
 }
 
 // start starts the process with pipes for its streams, or with the null device for stdin.
@@ -203,7 +211,8 @@ func (c *command) feed(l *lines) {
 
 // An output is the pipe that the command writes to.
 type output struct {
-	r *os.File
+	r     *os.File
+	grace time.Duration // for what was written and is still on its way
 }
 
 func newOutput() (*output, *os.File, error) {
@@ -240,7 +249,7 @@ func (o *output) copyTo(line io.Writer) int64 {
 
 // end makes copyTo return as soon as it has what the command wrote before it
 // ended, even if a process that it left behind holds the pipe open.
-func (o *output) end() { o.r.SetReadDeadline(time.Unix(1, 0)) }
+func (o *output) end() { o.r.SetReadDeadline(time.Now().Add(o.grace)) }
 
 // drain copies what is in the pipe at this moment. The deadline has
 // passed, so that only the bare system call still reads.

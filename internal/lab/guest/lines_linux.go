@@ -27,6 +27,7 @@ type lines struct {
 	goAhead  chan struct{} // closed when the other machines are ready, too
 	stop     chan struct{} // closed when the others do not need this machine any more
 	calls    chan *job.Call
+	resized  chan job.WindowSize
 }
 
 func openLines() (*lines, error) {
@@ -36,6 +37,7 @@ func openLines() (*lines, error) {
 		goAhead:  make(chan struct{}),
 		stop:     make(chan struct{}),
 		calls:    make(chan *job.Call),
+		resized:  make(chan job.WindowSize, 1),
 	}
 	ports, err := virtioPorts()
 	if err != nil {
@@ -113,6 +115,12 @@ func (l *lines) receive() {
 			l.signals <- syscall.Signal(m.Signal)
 		case m.StdinEOF != nil:
 			l.stdinEOF <- *m.StdinEOF
+		case m.WindowSize != nil:
+			select {
+			case <-l.resized: // an older one
+			default:
+			}
+			l.resized <- *m.WindowSize
 		case m.Go:
 			close(l.goAhead)
 		case m.Stop:

@@ -89,6 +89,13 @@ type Job struct {
 	Sysctls    []Sysctl
 	Writable   []string
 	Stdin      bool
+	Terminal   *WindowSize // the command's streams are a terminal of this size
+}
+
+// A WindowSize is the size of a terminal, in characters.
+type WindowSize struct {
+	Rows    uint16 `json:"rows"`
+	Columns uint16 `json:"columns"`
 }
 
 // A Result is how the job ended.
@@ -131,6 +138,8 @@ type Message struct {
 	Stop     bool   `json:"stop,omitempty"` // ends an idle machine
 	Signal   int    `json:"signal,omitempty"`
 	StdinEOF *int64 `json:"stdinEOF,omitempty"` // bytes sent in all
+
+	WindowSize *WindowSize `json:"windowSize,omitempty"` // the terminal's, when it changes
 
 	// From one machine to another, through the launcher.
 	Call *Call `json:"call,omitempty"`

@@ -1,15 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"syscall"
 
 	"github.com/rdskit/rdskit/internal/cli"
 	"github.com/rdskit/rdskit/internal/lab"
-	"github.com/rdskit/rdskit/internal/lab/job"
-	"golang.org/x/term"
 )
 
 func shellCommand() *cli.Command {
@@ -24,10 +22,14 @@ func shellCommand() *cli.Command {
 }
 
 func (o *options) shell(c *cli.Context) error {
-	in, out := int(os.Stdin.Fd()), int(os.Stdout.Fd())
-	if !term.IsTerminal(in) || !term.IsTerminal(out) {
-		return &cli.UsageError{Reason: "stdin and stdout are not a terminal: use rds-lab run"}
+	terminal, err := lab.OpenTerminal(os.Stdin, os.Stdout)
+	if errors.Is(err, lab.ErrNoTerminal) {
+		return &cli.UsageError{Reason: err.Error() + ": use rds-lab run"}
 	}
+	if err != nil {
+		return err
+	}
+	defer terminal.Close()
 	args := c.Args().Slice()
 	if len(args) == 0 {
 		args = []string{shellProgram()}
@@ -36,26 +38,13 @@ func (o *options) shell(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	resized := make(chan os.Signal, 1)
-	signal.Notify(resized, syscall.SIGWINCH)
-	defer signal.Stop(resized)
-	config.Terminal = &lab.Terminal{Resized: resized, Size: func() (job.WindowSize, error) {
-		columns, rows, err := term.GetSize(out)
-		return job.WindowSize{Rows: uint16(rows), Columns: uint16(columns)}, err
-	}}
-	// What is typed is for the guest, Ctrl-C too, once there is somebody to take it.
-	state, err := term.GetState(in)
-	if err != nil {
-		return err
-	}
-	defer term.Restore(in, state)
+	config.Terminal = terminal
 	started := config.Started
 	config.Started = func(r *lab.Report) {
 		if started != nil {
 			started(r)
 		}
-		fmt.Fprintf(os.Stderr, "rds-lab: this is %s, kernel %s; the end of %s is that of the lab\n", config.On, r.Kernel.Release, args[0])
-		term.MakeRaw(in)
+		fmt.Fprintf(os.Stderr, "rds-lab: this is %s, kernel %s; the end of %s is that of the lab\n", config.On, r.Kernel, args[0])
 	}
 	return boot(c.Context, config)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -12,7 +11,7 @@ import (
 	"time"
 
 	"github.com/rdskit/rdskit/internal/lab/kernel"
-	"golang.org/x/sys/unix"
+	"github.com/rdskit/rdskit/internal/lab/pty"
 	"golang.org/x/term"
 )
 
@@ -33,21 +32,10 @@ func openConsole(t *testing.T, args ...string) *console {
 	t.Helper()
 	c := &console{t: t}
 	var err error
-	if c.master, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+	if c.master, c.slave, err = pty.Open(); err != nil {
 		t.Skipf("this machine has no pseudo-terminals: %v", err)
 	}
-	t.Cleanup(func() { c.master.Close() })
-	n, err := unix.IoctlGetUint32(int(c.master.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(int(c.master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	if c.slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.slave.Close() })
+	t.Cleanup(func() { c.master.Close(); c.slave.Close() })
 	c.resize(30, 100)
 	if c.before, err = term.GetState(int(c.slave.Fd())); err != nil {
 		t.Fatal(err)
@@ -79,7 +67,7 @@ func openConsole(t *testing.T, args ...string) *console {
 
 func (c *console) resize(rows, columns uint16) {
 	c.t.Helper()
-	if err := unix.IoctlSetWinsize(int(c.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}); err != nil {
+	if err := pty.Resize(c.master, rows, columns); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -69,12 +69,6 @@ type Config struct {
 	Started        func(*Report)    // called when the command starts; may be nil
 }
 
-// A Terminal is that of the user.
-type Terminal struct {
-	Size    func() (job.WindowSize, error)
-	Resized <-chan os.Signal // has something when the size may be another
-}
-
 // DefaultModules are the modules that a lab loads unless told otherwise.
 func DefaultModules() []string { return []string{"rds", "rds_tcp"} }
 
@@ -197,10 +191,7 @@ func (c *Config) job(k kernel.Image, n int) (*job.Job, error) {
 	}
 	var terminal *job.WindowSize
 	if c.Terminal != nil {
-		size, err := c.Terminal.Size()
-		if err != nil {
-			return nil, err
-		}
+		size := c.Terminal.size()
 		terminal = &size
 	}
 	return &job.Job{

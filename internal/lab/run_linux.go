@@ -140,7 +140,9 @@ func (s *session) await(ctx context.Context) (*job.Done, error) {
 			if s.group != nil && s.group.heed(msg) {
 				continue
 			}
-			s.heed(msg)
+			if err := s.heed(msg); err != nil {
+				return nil, err
+			}
 		case ev := <-s.group.others():
 			if err := s.group.take(ev); err != nil {
 				return nil, err
@@ -150,7 +152,7 @@ func (s *session) await(ctx context.Context) (*job.Done, error) {
 				return nil, err
 			}
 		case <-s.config.resized():
-			if size, err := s.config.Terminal.Size(); err == nil && s.begun {
+			if size := s.config.Terminal.size(); s.begun {
 				s.send(job.Message{WindowSize: &size})
 			}
 		case <-s.answer:
@@ -166,7 +168,7 @@ func (s *session) await(ctx context.Context) (*job.Done, error) {
 }
 
 // heed does what a message of the guest, other than the last, asks for.
-func (s *session) heed(msg job.Message) {
+func (s *session) heed(msg job.Message) error {
 	switch {
 	case msg.Started:
 		s.begun = true
@@ -178,6 +180,11 @@ func (s *session) heed(msg job.Message) {
 		if s.config.Started != nil {
 			s.config.Started(s.report)
 		}
+		if s.config.Terminal != nil {
+			if err := s.config.Terminal.makeRaw(); err != nil {
+				return fmt.Errorf("terminal: %w", err)
+			}
+		}
 		if s.config.Stdin != nil {
 			go s.feed(s.config.Stdin)
 		}
@@ -186,6 +193,7 @@ func (s *session) heed(msg job.Message) {
 			s.answer = nil
 		}
 	}
+	return nil
 }
 
 // resized tells when the terminal may have another size; nil if there is none.
@@ -193,7 +201,7 @@ func (c *Config) resized() <-chan os.Signal {
 	if c.Terminal == nil {
 		return nil
 	}
-	return c.Terminal.Resized
+	return c.Terminal.resized
 }
 
 // pass passes a signal on to the command. Before there is one it ends the lab.

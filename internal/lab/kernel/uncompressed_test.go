@@ -109,7 +109,7 @@ func TestAnImageThatIsNoKernelIsNotUncompressed(t *testing.T) {
 		{"with an unknown compression", makeImage([]byte("LZ4 it may be")), "no compression is known"},
 		{"without the entry", makeImage(gzipped(t, makeELF(t, note("Xen", 17, nil)))), "CONFIG_PVH"},
 		{"with notes that are none", makeImage(gzipped(t, makeELF(t, bytes.Repeat([]byte{0xff}, 40)))), "CONFIG_PVH"},
-		{"with no ELF file", makeImage(gzipped(t, []byte("no ELF file"))), "bad magic"},
+		{"with no ELF file", makeImage(gzipped(t, bytes.Repeat([]byte("no ELF file "), 20))), "bad magic"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "vmlinuz-6.1.0")

@@ -55,7 +55,8 @@ var (
 // How the kernel says that an operation failed. The errors are *StatusError.
 var (
 	// ErrRemoteAccess says that the peer's device refused: the key is unknown or revoked, or the
-	// operation went beyond the region's pages. The connection was broken by it.
+	// operation went beyond the region's pages. The connection was broken by it. An operation of more
+	// than 8 pages ends with ErrDropped instead (net/rds/ib_send.c:rds_ib_xmit_rdma).
 	ErrRemoteAccess = errors.New("remote access error")
 
 	// ErrCanceled says that Cancel or Close came first. The operation may have happened all

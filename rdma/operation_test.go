@@ -183,6 +183,28 @@ func TestAWrongKeyIsARemoteErrorAndTheConnectionRecovers(t *testing.T) {
 	}
 }
 
+// The device says which of its requests failed, and the kernel relates only the last one of an
+// operation to it: 8 pages are one request of the device.
+func TestAWrongKeyOfALargeOperationIsReportedAsDropped(t *testing.T) {
+	owner, peer := pair(t)
+	page := os.Getpagesize()
+	offered, local := allocate(t, 9*page), allocate(t, 9*page)
+	reg := rdma.Registration{Memory: offered.All()}
+	key := offer(t, owner, peer, &reg)
+	for _, test := range []struct {
+		pages int
+		want  error
+	}{
+		{8, rdma.ErrRemoteAccess},
+		{9, rdma.ErrDropped},
+	} {
+		reconnect(t, owner, peer)
+		if err := read(t, owner, peer, key^0x5500, local.Slice(0, test.pages*page)); !errors.Is(err, test.want) {
+			t.Errorf("%d pages: %v, want %v", test.pages, err, test.want)
+		}
+	}
+}
+
 // retry repeats what a broken connection makes fail until the connection is back.
 func retry(t testing.TB, f func() error) {
 	t.Helper()
@@ -456,43 +478,6 @@ func TestOperationsThatTheKernelWouldRefuseSayWhy(t *testing.T) {
 	var op rdma.Operation
 	if err := op.Wait(t.Context()); err == nil {
 		t.Error("waiting for what was not started is no error")
-	}
-}
-
-func TestAnOperationUsedAgainAllocatesNothing(t *testing.T) {
-	owner, peer := pair(t)
-	ctx := context.Background()
-	offered, local := allocate(t, 8192), allocate(t, 8192)
-	reg := rdma.Registration{Memory: offered.All()}
-	key := offer(t, owner, peer, &reg)
-	op := rdma.Operation{Peer: addr(owner), Key: key, Local: []rdma.Slice{local.All()}, Payload: []byte("ack")}
-	b := make([]byte, 100)
-	if n := testing.AllocsPerRun(200, func() {
-		if err := peer.StartWrite(ctx, &op); err != nil {
-			t.Fatal(err)
-		}
-		if err := op.Wait(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, _, err := owner.Receive(ctx, b); err != nil {
-			t.Fatal(err)
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations an operation", n)
-	}
-	mine := rdma.Registration{Memory: local.All(), Tied: true}
-	if n := testing.AllocsPerRun(200, func() {
-		if err := peer.Offer(ctx, &mine, b, addr(owner)); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, _, err := owner.Receive(ctx, b); err != nil {
-			t.Fatal(err)
-		}
-		if err := mine.Release(); err != nil {
-			t.Fatal(err)
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations a registration", n)
 	}
 }
 

@@ -195,6 +195,9 @@ func (c *Conn) mapWithMessage(ctx context.Context, reg *Registration, piece Slic
 		// Without a queue pair the kernel says EAGAIN, for which the socket tries again. While there is one
 		// that is not connected yet, or no longer, the device refuses (net/rds/ib_frmr.c:rds_ib_post_reg_frmr).
 		if !errors.Is(err, syscall.EINVAL) {
+			if !began.IsZero() && ctx.Err() != nil {
+				return 0, notConnected(err, peer)
+			}
 			return 0, err
 		}
 		if began.IsZero() {
@@ -204,9 +207,13 @@ func (c *Conn) mapWithMessage(ctx context.Context, reg *Registration, piece Slic
 			return 0, err
 		}
 		if perr := pause(ctx, delay); perr != nil {
-			return 0, &hintError{err: perr, hint: fmt.Sprintf("no RDMA connection to %v yet (EINVAL)", peer.Addr())}
+			return 0, notConnected(perr, peer)
 		}
 	}
+}
+
+func notConnected(err error, peer netip.AddrPort) error {
+	return &hintError{err: err, hint: fmt.Sprintf("no RDMA connection to %v yet (EINVAL)", peer.Addr())}
 }
 
 // getMR registers memory by itself.

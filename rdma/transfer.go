@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 
 	"github.com/rdskit/rdskit/cmsg"
@@ -27,7 +28,8 @@ type Transfer struct {
 // each MiB, of which Config.Depth are under way at a time; the last one, which
 // the message follows, begins when the others have ended.
 //
-// An error is the first that occurred, and what has moved by then is unknown. When ctx ends,
+// An error is the one that broke the connection if it is known, else the first, and what has moved by
+// then is unknown. When ctx ends,
 // operations under way go on and keep their memory.
 func (c *Conn) Read(ctx context.Context, t *Transfer) error {
 	return c.transfer(ctx, t, opRead, c.StartRead)
@@ -81,10 +83,15 @@ func (c *Conn) transfer(ctx context.Context, t *Transfer, name string, start fun
 		}
 		begun++
 	}
-	// The others are waited for, so that the caller may use the memory again.
+	// The others are waited for, so that the caller may use the memory again. One may have
+	// broken the connection, of which those before it are victims.
 	for ; ended < begun; ended++ {
-		if ring[ended%len(ring)].completion.Wait(ctx) != nil {
+		op := &ring[ended%len(ring)]
+		if op.completion.Wait(ctx) != nil {
 			break
+		}
+		if errors.Is(op.result, ErrRemoteAccess) {
+			err = op.result
 		}
 	}
 	return err

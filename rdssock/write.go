@@ -231,7 +231,9 @@ func (w *writeOp) waitRoom(ctx context.Context) error {
 	done := c.writeDeadline.done()
 	var delay time.Duration
 	for {
-		if err := w.try(ctx); err != nil || w.errno != syscall.EAGAIN {
+		if err := w.try(ctx); err != nil && delay > 0 {
+			return w.explainRefused(err)
+		} else if err != nil || w.errno != syscall.EAGAIN {
 			return err
 		}
 		var room bool

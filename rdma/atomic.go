@@ -3,8 +3,12 @@ package rdma
 import (
 	"context"
 	"encoding/binary"
+	"net/netip"
+	"slices"
 
 	"github.com/rdskit/rdskit/cmsg"
+	"github.com/rdskit/rdskit/internal/rdmadev"
+	"github.com/rdskit/rdskit/rdssock"
 )
 
 const opAtomic = "rdma-atomic"
@@ -42,7 +46,11 @@ func (c *Conn) MaskedCompareSwap(ctx context.Context, op *Operation, compare, sw
 }
 
 func (c *Conn) atomic(ctx context.Context, op *Operation, a cmsg.Atomic) (old uint64, err error) {
-	if err := c.checkAtomic(op); err != nil {
+	err = checkAtomic(op)
+	if err == nil {
+		err = c.checkDevice(ctx)
+	}
+	if err != nil {
 		return 0, c.opError(opAtomic, op.Peer, err)
 	}
 	a.Key, a.RemoteAddr = op.Key, op.Offset
@@ -65,10 +73,42 @@ func (c *Conn) atomic(ctx context.Context, op *Operation, a cmsg.Atomic) (old ui
 	return binary.NativeEndian.Uint64(b[:]), nil
 }
 
-func (c *Conn) checkAtomic(op *Operation) error {
-	if !c.atomics {
-		return refuse(ErrAtomics, "the device is not known to have masked ones, and without them one would block the connection for good (Config.Atomics insists)")
+// maskedAtomics are the drivers that are known to take masked atomic operations
+// (drivers/infiniband/hw/mlx4/qp.c:_mlx4_ib_post_send).
+var maskedAtomics = []string{"mlx4_ib", "mlx4_core"}
+
+// device returns the name and the driver of the device behind an address.
+func device(ctx context.Context, addr netip.Addr) (name, driver string, err error) {
+	client, err := rdmadev.Dial(ctx)
+	if err != nil {
+		return "", "", err
 	}
+	defer client.Close()
+	port, _, err := client.Carrier(addr)
+	if err != nil {
+		return "", "", err
+	}
+	driver, err = client.Driver(rdmadev.Device{Name: port.Device, Index: port.DeviceIndex})
+	return port.Device, driver, err
+}
+
+// checkDevice says whether the Conn's device is not known to have masked atomics.
+func (c *Conn) checkDevice(ctx context.Context) error {
+	if c.atomics {
+		return nil
+	}
+	const otherwise = "and without them one would block the connection for good (Config.Atomics insists)"
+	name, driver, err := device(ctx, c.sock.LocalAddr().(rdssock.Addr).Addr())
+	switch {
+	case err != nil:
+		return refuse(ErrAtomics, "the device is not known (%v), so neither is whether it has masked ones, %s", err, otherwise)
+	case !slices.Contains(maskedAtomics, driver):
+		return refuse(ErrAtomics, "the device %s, driver %q, is not known to have masked ones, %s", name, driver, otherwise)
+	}
+	return nil
+}
+
+func checkAtomic(op *Operation) error {
 	size, err := op.check()
 	switch {
 	case err != nil:

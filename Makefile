@@ -60,7 +60,7 @@ test: test-host test-cross test-386 test-lab ## vet and build for all systems, t
 
 .PHONY: test-all
 test-all: TESTFLAGS =
-test-all: test-host test-race test-cross test-386 test-s390x test-lab test-lab-race ## the same, with the long runs, the race detector and a big-endian machine
+test-all: test-host test-race test-cross test-386 test-s390x test-lab test-lab-qemu test-lab-race ## the same, with the long runs, RDMA, the race detector and a big-endian machine
 
 .PHONY: test-host
 test-host: toolchain lab
@@ -115,6 +115,14 @@ test-lab: build lab
 	RDS_LAB_TALLY=$$tally/tally $(GO) test $(TESTFLAGS) -count=1 -p 1 -exec "$(lab) exec --write $$tally --" $(LABFLAGS) $$packages || status=$$?; \
 	awk '$$2 != "-" { ran += $$3; skipped += $$4 } END { printf "%d tests ran inside the lab, %d were skipped there\n", ran, skipped; exit ran == 0 }' $$tally/tally; \
 	exit $${status:-0}
+
+# QEMU has a second processor, which races need to happen, and RDMA.
+.PHONY: test-lab-qemu
+test-lab-qemu: build
+	$(lab) setup --profile qemu
+	@packages=$$(grep -rl --include='*_test.go' 'labtest\.RDMA' . | xargs -n 1 dirname | sort -u); \
+	echo "tests in the lab, with RDMA"; \
+	$(GO) test $(TESTFLAGS) -count=1 -p 1 -timeout 30m -exec "$(lab) exec --profile qemu --smp 2 --rdma --" ./rdsinfo/ $$packages
 
 # The race detector needs a real second processor, and address space that
 # User-Mode Linux does not have.

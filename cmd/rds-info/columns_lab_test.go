@@ -68,10 +68,11 @@ func checkColumns(t *testing.T, host int) map[string]int {
 func TestRowsKeepToTheFormatsOfC(t *testing.T) {
 	labtest.Need(t, labtest.TCP, labtest.Root, labtest.Hosts(3))
 	t.Run("traffic, a dead peer and unread messages", func(t *testing.T) {
-		connect(t, 1, 2)
-		connect(t, 1, 3)
-		receiver := socketOn(t, 2, 4800, rdssock.Config{})
-		sender := socketOn(t, 1, 4801, rdssock.Config{})
+		connect(t, 2, 1)
+		connect(t, 2, 3)
+		receiver := socketOn(t, 1, 4800, rdssock.Config{})
+		// Connections to nobody stay: h2 is the host that no test wants healthy.
+		sender := socketOn(t, 2, 4801, rdssock.Config{})
 		for _, to := range []netip.AddrPort{
 			receiver.LocalAddr().(rdssock.Addr).AddrPort,
 			netip.MustParseAddrPort("10.9.0.99:4800"), // nobody
@@ -81,18 +82,18 @@ func TestRowsKeepToTheFormatsOfC(t *testing.T) {
 			}
 		}
 		for range 50 { // the message arrives
-			if strings.Contains(labtest.RunOn(t, 2, "-r").Stdout, " 777\n") {
+			if strings.Contains(labtest.RunOn(t, 1, "-r").Stdout, " 777\n") {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		rows := checkColumns(t, 1)
+		rows := checkColumns(t, 2)
 		for _, letter := range []string{"c", "k", "n", "s", "T"} {
 			if rows[letter] == 0 {
 				t.Errorf("no rows of -%s on the sender", letter)
 			}
 		}
-		if rows := checkColumns(t, 2); rows["r"] == 0 || rows["k"] == 0 {
+		if rows := checkColumns(t, 1); rows["r"] == 0 || rows["k"] == 0 {
 			t.Errorf("rows on the receiver: %v", rows)
 		}
 	})

@@ -71,8 +71,11 @@ func wantHealthy(t *testing.T, r labtest.Result) {
 func connect(t *testing.T, from, to int) {
 	t.Helper()
 	for range 20 {
-		if labtest.RunOn(t, from, "doctor", "--probe", "-i", "0.1", labtest.Host(t, to).IPv4().String()).Status == 0 {
-			return
+		r := labtest.RunOn(t, from, "doctor", "--json", "--probe", "-i", "0.1", labtest.Host(t, to).IPv4().String())
+		for _, f := range findings(t, r.Stdout) {
+			if f.Check == "ping" && f.Verdict == "ok" {
+				return
+			}
 		}
 	}
 	t.Fatalf("h%d does not reach h%d", from, to)
@@ -226,7 +229,7 @@ func TestDoctorNamesTheFault(t *testing.T) {
 		{"a congested receiver", func(t *testing.T) labtest.Result {
 			congest(t)
 			return labtest.RunOn(t, 2, "doctor", "--json")
-		}, finding{Check: "receiver", Verdict: "fail", Subject: h2 + ":4711", Reason: "the receiver is congested: rds-info.test (process ", Remedy: "look at the program"}},
+		}, finding{Check: "receiver", Verdict: "fail", Subject: h2 + ":4711", Reason: "the receiver is congested: " + filepath.Base(os.Args[0]) + " (process ", Remedy: "look at the program"}},
 
 		{"a congested receiver, seen from the sender", func(t *testing.T) labtest.Result {
 			blocked := congest(t)

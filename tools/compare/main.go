@@ -1,7 +1,10 @@
-// Compare runs two rds-ping programs in turn and compares the round trips they
-// print:
+// Compare runs two programs in turn and compares the round trips that they
+// print as rds-ping does or, with -time, how long they run:
 //
-//	compare [-pairs N] OURS THEIRS -- ARGUMENTS
+//	compare [-pairs N] [-time] [-sockets N] [-connections N] OURS THEIRS -- ARGUMENTS
+//
+// With -sockets and -connections it has so many RDS sockets and connections of its own while
+// they run, over the loop transport.
 //
 // Each pair of runs gives a ratio of medians; the median of the ratios is the
 // result, since what disturbs a machine for seconds disturbs both runs of a
@@ -21,12 +24,18 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"syscall"
+	"time"
 )
 
 func main() {
 	pairs := flag.Int("pairs", 9, "how many times to run both programs")
+	elapsed := flag.Bool("time", false, "compare how long the programs run, and print how much memory they had")
+	var c crowd
+	flag.IntVar(&c.sockets, "sockets", 0, "have this many RDS sockets")
+	flag.IntVar(&c.connections, "connections", 0, "have this many RDS connections")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: compare [-pairs N] OURS THEIRS -- ARGUMENTS")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: compare [-pairs N] [-time] [-sockets N] [-connections N] OURS THEIRS -- ARGUMENTS")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -35,16 +44,31 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := compare(os.Stdout, *pairs, args[0], args[1], args[3:]); err != nil {
+	run := roundTrips
+	if *elapsed {
+		run = runTime
+	}
+	err := c.open()
+	if err == nil {
+		err = compare(os.Stdout, run, *pairs, args[0], args[1], args[3:])
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(1)
 	}
 }
 
-func compare(w io.Writer, pairs int, ours, theirs string, args []string) error {
+// A result is what a run of a program gave.
+type result struct {
+	usec   []float64
+	memory int64 // peak resident set, in KiB
+}
+
+func compare(w io.Writer, run func(program string, args []string) (result, error), pairs int, ours, theirs string, args []string) error {
 	fmt.Fprintf(w, "ours:   %s\ntheirs: %s\narguments: %q\n", ours, theirs, args)
-	fmt.Fprintln(w, "pair  replies      median usec     ratio")
+	fmt.Fprintln(w, "pair    times      median usec     ratio")
 	var ratios, a, b []float64
+	memory := map[string]int64{}
 	for i := range pairs {
 		// Who goes first alternates, too.
 		programs := [2]string{ours, theirs}
@@ -53,34 +77,60 @@ func compare(w io.Writer, pairs int, ours, theirs string, args []string) error {
 		}
 		runs := map[string][]float64{}
 		for _, p := range programs {
-			trips, err := run(p, args)
+			r, err := run(p, args)
 			if err != nil {
 				return err
 			}
-			runs[p] = trips
+			runs[p] = r.usec
+			memory[p] = max(memory[p], r.memory)
 		}
 		o, t := median(runs[ours]), median(runs[theirs])
 		a, b, ratios = append(a, o), append(b, t), append(ratios, o/t)
 		fmt.Fprintf(w, "%4d  %5d %5d  %7.1f %7.1f  %6.3f\n", i+1, len(runs[ours]), len(runs[theirs]), o, t, o/t)
 	}
 	fmt.Fprintf(w, "median of the medians: ours %.1f usec, theirs %.1f usec\n", median(a), median(b))
+	if memory[ours] > 0 {
+		fmt.Fprintf(w, "most memory: ours %d KiB, theirs %d KiB\n", memory[ours], memory[theirs])
+	}
 	fmt.Fprintf(w, "median of the ratios: %.3f (%.3f to %.3f)\n", median(ratios), slices.Min(ratios), slices.Max(ratios))
 	return nil
 }
 
-// run returns the round trips that a program prints, in microseconds.
-func run(program string, args []string) ([]float64, error) {
+// roundTrips returns those that a program prints, in microseconds.
+func roundTrips(program string, args []string) (result, error) {
 	cmd := exec.Command(program, args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w", cmd.Args, err)
+		return result{}, fmt.Errorf("%v: %w", cmd.Args, err)
 	}
 	trips, err := parse(out)
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w", cmd.Args, err)
+		return result{}, fmt.Errorf("%v: %w", cmd.Args, err)
 	}
-	return trips, nil
+	return result{usec: trips}, nil
+}
+
+// runTime returns how long a program runs from its start to its end, with its output
+// going to a file as scripts have it.
+func runTime(program string, args []string) (result, error) {
+	out, err := os.CreateTemp("", "compare")
+	if err != nil {
+		return result{}, err
+	}
+	defer os.Remove(out.Name())
+	defer out.Close()
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = out, os.Stderr
+	began := time.Now()
+	if err := cmd.Run(); err != nil {
+		return result{}, fmt.Errorf("%v: %w", cmd.Args, err)
+	}
+	r := result{usec: []float64{float64(time.Since(began).Nanoseconds()) / 1000}}
+	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		r.memory = int64(u.Maxrss)
+	}
+	return r, nil
 }
 
 var reply = regexp.MustCompile(`^ *\d+: (\d+) usec`)

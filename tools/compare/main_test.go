@@ -41,7 +41,7 @@ func TestCompareRunsBothInTurn(t *testing.T) {
 	ours := program("ours", "echo '   1: 30 usec'; echo '   2: 10 usec'")
 	theirs := program("theirs", "echo '   1: 10 usec'")
 	var out strings.Builder
-	if err := compare(&out, 2, ours, theirs, []string{"-c", "2"}); err != nil {
+	if err := compare(&out, roundTrips, 2, ours, theirs, []string{"-c", "2"}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "median of the ratios: 2.000 (2.000 to 2.000)"; !strings.Contains(out.String(), want) {
@@ -52,7 +52,17 @@ func TestCompareRunsBothInTurn(t *testing.T) {
 		t.Errorf("ran %q, %v, want %q", log, err, want)
 	}
 	failing := program("failing", "exit 3")
-	if err := compare(&out, 1, ours, failing, nil); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+	if err := compare(&out, roundTrips, 1, ours, failing, nil); err == nil || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("a program that fails: %v", err)
+	}
+}
+
+func TestRunTimeIsThatOfTheWholeProgram(t *testing.T) {
+	r, err := runTime("sh", []string{"-c", "sleep 0.05"})
+	if err != nil || len(r.usec) != 1 || r.usec[0] < 50_000 || r.memory == 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := runTime("sh", []string{"-c", "exit 3"}); err == nil {
+		t.Error("a program that fails gives a time")
 	}
 }

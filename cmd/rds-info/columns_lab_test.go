@@ -69,7 +69,6 @@ func TestRowsKeepToTheFormatsOfC(t *testing.T) {
 	labtest.Need(t, labtest.TCP, labtest.Root, labtest.Hosts(3))
 	t.Run("traffic, a dead peer and unread messages", func(t *testing.T) {
 		connect(t, 2, 1)
-		connect(t, 2, 3)
 		receiver := socketOn(t, 1, 4800, rdssock.Config{})
 		// Connections to nobody stay: h2 is the host that no test wants healthy.
 		sender := socketOn(t, 2, 4801, rdssock.Config{})

@@ -70,7 +70,7 @@ func TestRowsKeepToTheFormatsOfC(t *testing.T) {
 	t.Run("traffic, a dead peer and unread messages", func(t *testing.T) {
 		connect(t, 2, 1)
 		receiver := socketOn(t, 1, 4800, rdssock.Config{})
-		// Connections to nobody stay: h2 is the host that no test wants healthy.
+		// Connections to nobody stay, and move counters: this test comes after those of doctor.
 		sender := socketOn(t, 2, 4801, rdssock.Config{})
 		for _, to := range []netip.AddrPort{
 			receiver.LocalAddr().(rdssock.Addr).AddrPort,

@@ -2,7 +2,9 @@ package rdma_test
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
@@ -11,7 +13,13 @@ import (
 	"github.com/rdskit/rdskit/rdssock"
 )
 
-func TestMain(m *testing.M) { labtest.Main(m) }
+func TestMain(m *testing.M) {
+	if address := os.Getenv(envOwner); address != "" {
+		fmt.Fprintln(os.Stderr, ownerMain(address))
+		os.Exit(1)
+	}
+	labtest.Main(m)
+}
 
 // patience ends what hangs.
 const patience = 30 * time.Second

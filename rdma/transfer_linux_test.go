@@ -263,7 +263,7 @@ func TestOperationsWorkWhileTheCollectorRunsAndStacksMove(t *testing.T) {
 		wg.Go(func() {
 			var garbage [][]byte
 			for i := range n {
-				fill(offered.Bytes(), uint64(w<<32|i))
+				fill(offered.Bytes(), uint64(w)<<32|uint64(i))
 				// On a stack that is grown before, between and after.
 				op := rdma.Operation{Peer: addr(owner), Key: key, Local: []rdma.Slice{local.Slice(0, size/2), local.Slice(size/2, size/2)}, Silent: true}
 				grow(i % 10)

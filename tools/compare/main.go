@@ -1,5 +1,5 @@
 // Compare runs two programs in turn and compares the round trips that they
-// print as rds-ping does or, with -time, how long they run:
+// print as rds-ping does or, with -time, the processor time that they take:
 //
 //	compare [-pairs N] [-time] [-sockets N] [-connections N] OURS THEIRS -- ARGUMENTS
 //
@@ -25,12 +25,11 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
-	"time"
 )
 
 func main() {
 	pairs := flag.Int("pairs", 9, "how many times to run both programs")
-	elapsed := flag.Bool("time", false, "compare how long the programs run, and print how much memory they had")
+	elapsed := flag.Bool("time", false, "compare the processor time that the programs take, and print how much memory they had")
 	var c crowd
 	flag.IntVar(&c.sockets, "sockets", 0, "have this many RDS sockets")
 	flag.IntVar(&c.connections, "connections", 0, "have this many RDS connections")
@@ -111,22 +110,16 @@ func roundTrips(program string, args []string) (result, error) {
 	return result{usec: trips}, nil
 }
 
-// runTime returns how long a program runs from its start to its end, with its output
-// going to a file as scripts have it.
+// runTime returns how much processor time a program takes from its start to its end, in the
+// kernel too. That does not depend on what else the machine does.
 func runTime(program string, args []string) (result, error) {
-	out, err := os.CreateTemp("", "compare")
-	if err != nil {
-		return result{}, err
-	}
-	defer os.Remove(out.Name())
-	defer out.Close()
 	cmd := exec.Command(program, args...)
-	cmd.Stdout, cmd.Stderr = out, os.Stderr
-	began := time.Now()
+	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
 		return result{}, fmt.Errorf("%v: %w", cmd.Args, err)
 	}
-	r := result{usec: []float64{float64(time.Since(began).Nanoseconds()) / 1000}}
+	spent := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	r := result{usec: []float64{float64(spent.Nanoseconds()) / 1000}}
 	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		r.memory = int64(u.Maxrss)
 	}

@@ -14,6 +14,9 @@ import (
 //
 // The error lists the options that one has and the other has not, and those
 // that take a value in one only.
+//
+// If a command has a subsection of the page (".Ss rds-info check"), that names each of its options,
+// if only as one that is described elsewhere, and describes no other's.
 func CheckManual(app *App, page string) error {
 	addStandardFlags(app)
 	have := make(map[string]bool) // whether the option takes a value
@@ -35,6 +38,11 @@ func CheckManual(app *App, page string) error {
 	for _, name := range slices.Sorted(maps.Keys(described)) {
 		if _, ok := have[name]; !ok {
 			faults = append(faults, name+" is described and is no option")
+		}
+	}
+	for _, c := range app.Commands {
+		if section := subsection(page, app.Name+" "+c.Name); section != "" {
+			faults = append(faults, checkSubsection(c, section)...)
 		}
 	}
 	if len(faults) > 0 {
@@ -89,4 +97,43 @@ func manualOptions(page string) map[string]bool {
 		}
 	}
 	return options
+}
+
+// subsection returns the text below a heading, empty if there is none.
+func subsection(page, title string) string {
+	_, text, ok := strings.Cut(page, "\n.Ss "+title+"\n")
+	if !ok {
+		return ""
+	}
+	for _, end := range []string{"\n.Ss ", "\n.Sh "} {
+		text, _, _ = strings.Cut(text, end)
+	}
+	return text
+}
+
+func checkSubsection(c *Command, section string) []string {
+	named := make(map[string]bool)
+	for line := range strings.Lines(section) {
+		_, flags, _ := strings.Cut(line, "Fl ")
+		for _, w := range strings.Fields(flags) {
+			named["-"+w] = true // the macro adds a dash: ".Fl -filter"
+		}
+	}
+	own := make(map[string]bool)
+	var faults []string
+	for _, f := range c.Flags {
+		names := f.Names()
+		for _, n := range names {
+			own[dashed(n)] = true
+		}
+		if isVisible(f) && names[0] != "help" && !slices.ContainsFunc(names, func(n string) bool { return named[dashed(n)] }) {
+			faults = append(faults, fmt.Sprintf("%s of %s is not named in its subsection", dashed(names[0]), c.Name))
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(manualOptions(section))) {
+		if !own[n] {
+			faults = append(faults, fmt.Sprintf("%s is described as an option of %s and is none", n, c.Name))
+		}
+	}
+	return faults
 }

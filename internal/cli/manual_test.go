@@ -41,3 +41,46 @@ Not
 		}
 	}
 }
+
+func TestCheckManualOfCommands(t *testing.T) {
+	app := func() *App {
+		return &App{
+			Name:  "rds-test",
+			Flags: []Flag{&BoolFlag{Name: "json"}},
+			Commands: []*Command{
+				{Name: "check", Flags: []Flag{&BoolFlag{Name: "down", Aliases: []string{"d"}}, &BoolFlag{Name: "json"}}},
+				{Name: "diff", Flags: []Flag{&BoolFlag{Name: "json"}}},
+			},
+		}
+	}
+	const page = `.Sh OPTIONS
+.It Fl -json
+.It Fl h , -help
+.Ss rds-test check
+Holds it to thresholds.
+.It Fl d , -down
+.Pp
+.Fl -json
+is as above.
+.Ss rds-test diff
+.Fl -json
+is as above.
+.Sh EXIT STATUS
+.Fl -down
+`
+	for _, tt := range []struct{ name, old, new, want string }{
+		{"a page with all options", "", "", ""},
+		{"an option that another section names", ".Fl -json\nis as above.\n.Sh", ".Sh", "--json of diff is not named in its subsection"},
+		{"a word that is no option", ".Fl -json\nis as above.\n.Sh", "-json\n.Sh", "--json of diff is not named in its subsection"},
+		{"an option of another command", ".It Fl d , -down\n.Pp\n.Fl -json\nis as above.\n.Ss rds-test diff\n", ".Fl -json\n.Ss rds-test diff\n.It Fl d , -down\n", "--down is described as an option of diff and is none"},
+		{"no subsections", ".Ss rds-test", ".Ss", ""},
+	} {
+		err := CheckManual(app(), strings.ReplaceAll(page, tt.old, tt.new))
+		switch {
+		case err == nil && tt.want != "", err != nil && tt.want == "":
+			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
+		case err != nil && !strings.Contains(err.Error(), tt.want):
+			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}

@@ -28,6 +28,7 @@ commands := $(notdir $(wildcard cmd/*))
 lab      := $(CURDIR)/bin/rds-lab
 # Packages that make no system calls: the other architectures' tests.
 pure     := ./cmsg/... ./internal/abi/...
+kernels  := 6.1 6.12
 cross    := linux/arm64 linux/386 linux/s390x darwin/arm64
 
 .PHONY: help
@@ -57,12 +58,20 @@ demo: build lab ## show rds-ping between two hosts, in a small kernel
 lab: build
 	$(lab) setup
 
+# The kernels for tests of RDMA, and with the race detector.
+.PHONY: lab-qemu
+lab-qemu: build
+	for kernel in $(kernels); do $(lab) setup --profile qemu --kernel $$kernel; done
+
 .PHONY: test
-test: test-host test-cross test-386 test-lab ## vet and build for all systems, test on the host and in the lab
+test: test-host test-cross test-386 test-lab test-lab-rdma test-lab-race ## vet and build for all systems, test on the host and in the lab
 
 .PHONY: test-all
 test-all: TESTFLAGS =
-test-all: test-host test-race test-cross test-386 test-s390x test-lab test-lab-qemu test-lab-race ## the same, with the long runs, RDMA, the race detector and a big-endian machine
+test-all: EARLIER += ./rdsinfo/
+test-all: LATER = $(call packages,$(call files,\w+))
+test-all: RACE += ./internal/sys/ ./rdsinfo/ ./cmd/rds-ping/
+test-all: test-host test-race test-cross test-386 test-s390x test-lab test-lab-rdma test-lab-race ## the same, with the long runs, RDMA, the race detector and a big-endian machine
 
 .PHONY: test-host
 test-host: toolchain lab
@@ -118,21 +127,42 @@ test-lab: build lab
 	awk '$$2 != "-" { ran += $$3; skipped += $$4 } END { printf "%d tests ran inside the lab, %d were skipped there\n", ran, skipped; exit ran == 0 }' $$tally/tally; \
 	exit $${status:-0}
 
-# QEMU has a second processor, which races need to happen, and RDMA.
-.PHONY: test-lab-qemu
-test-lab-qemu: build
-	$(lab) setup --profile qemu
-	@packages=$$(grep -rl --include='*_test.go' 'labtest\.RDMA' . | xargs -n 1 dirname | sort -u); \
-	echo "tests in the lab, with RDMA"; \
-	$(GO) test $(TESTFLAGS) -count=1 -p 1 -timeout 30m -exec "$(lab) exec --profile qemu --smp 2 --rdma --" ./rdsinfo/ $$packages
+# files(names): the test files that use one of labtest's names; packages(files) and
+# tests(files): what is in them.
+files    = $(shell grep -rlE 'labtest\.($(1))\b' --include='*_test.go' .)
+packages = $(sort $(dir $(1)))
+tests    = ^($(shell grep -hoE '^func Test\w+' $(1) | sed 's/func //' | paste -sd '|'))$$$$
 
-# The race detector needs a real second processor, and address space that
-# User-Mode Linux does not have.
+# What runs over RDMA on the two kernels, and with the race detector. Of the commands'
+# tests those are many that have nothing to do with RDMA.
+rdma     = $(call files,RDMA|HCA)
+commands_rdma = $(filter ./cmd/%,$(rdma))
+EARLIER  = $(filter-out ./cmd/%,$(call packages,$(rdma)))
+LATER    = ./rdma/ ./internal/rdmadev/
+RACE     = ./rdssock/ ./rdma/ ./internal/stress/...
+machines = ./internal/labtest/peer_test.go $(call files,Peer|Own)
+
+# test-in(options): test in a QEMU lab with a second processor, which races need to happen.
+test-in = $(GO) test $(TESTFLAGS) -count=1 -p 1 -timeout 30m -exec "$(lab) exec --profile qemu --smp 2 $(1) --"
+
+# Two hosts behind the channel adapter of one machine, on both kernels, and two machines.
+.PHONY: test-lab-rdma
+test-lab-rdma: lab-qemu
+	@echo "tests over RDMA, kernel $(word 1,$(kernels))"
+	$(call test-in,--kernel $(word 1,$(kernels)) --rdma) $(EARLIER)
+	$(call test-in,--kernel $(word 1,$(kernels)) --rdma) -run '$(call tests,$(commands_rdma))' $(call packages,$(commands_rdma))
+	@echo "tests over RDMA, kernel $(word 2,$(kernels))"
+	$(call test-in,--kernel $(word 2,$(kernels)) --rdma) $(LATER)
+	@echo "tests on two machines"
+	$(call test-in,--kernel $(word 1,$(kernels)) --machines 2) -run '$(call tests,$(machines))' $(call packages,$(machines))
+
+# User-Mode Linux does not have the address space that the race detector takes.
 .PHONY: test-lab-race
-test-lab-race: build
-	$(lab) setup --profile qemu
+test-lab-race: TESTFLAGS = -short -race
+test-lab-race: export CGO_ENABLED = 1
+test-lab-race: lab-qemu
 	@echo "tests in the lab, with the race detector"
-	CGO_ENABLED=1 $(GO) test -short -race -count=1 -p 1 -timeout 20m -exec "$(lab) exec --profile qemu --smp 2 --" ./rdssock/ ./internal/sys/ ./rdsinfo/ ./cmd/rds-ping/
+	$(call test-in,--kernel $(word 1,$(kernels)) --rdma) $(RACE)
 
 .PHONY: lint
 lint: toolchain bin/tools.stamp ## check format, imports, man pages and what staticcheck finds

@@ -10,8 +10,8 @@ func TestBadUsageIsRefusedWithAReason(t *testing.T) {
 		args   []string
 		stderr []string
 	}{
-		{nil, []string{"no command given", "run, exec, setup"}},
-		{[]string{"walk"}, []string{`"walk"`, "run, exec, setup"}},
+		{nil, []string{"no command given", "run, exec, shell, setup"}},
+		{[]string{"walk"}, []string{`"walk"`, "run, exec, shell, setup"}},
 		{[]string{"run"}, []string{"no command given"}},
 		{[]string{"exec", "--"}, []string{"no command given"}},
 		{[]string{"setup", "uml"}, []string{`setup takes no argument such as "uml"`}},

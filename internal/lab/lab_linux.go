@@ -148,7 +148,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// labModules are loaded in every lab, for its hosts.
+// labModules are loaded in every lab, all but the first for its hosts.
 var labModules = []string{"ipv6", "veth", "bridge", "sch_netem"}
 
 // primary is the number of the machine where the command runs, 0 if there is one.
@@ -165,10 +165,6 @@ func (c *Config) primary() int {
 // job is the job description for the guest of machine n.
 func (c *Config) job(k kernel.Image, n int) (*job.Job, error) {
 	writable, err := resolveWritable(append([]string{c.Dir}, c.Writable...))
-	if err != nil {
-		return nil, &ConfigError{err}
-	}
-	modules, err := c.modules(k.Modules)
 	if err != nil {
 		return nil, &ConfigError{err}
 	}
@@ -194,7 +190,7 @@ func (c *Config) job(k kernel.Image, n int) (*job.Job, error) {
 		size := c.Terminal.size()
 		terminal = &size
 	}
-	return &job.Job{
+	j := &job.Job{
 		Profile:    c.Profile.String(),
 		Args:       c.Args,
 		Dir:        c.Dir,
@@ -205,13 +201,19 @@ func (c *Config) job(k kernel.Image, n int) (*job.Job, error) {
 		Idle:       n != c.primary(),
 		On:         on,
 		Netem:      c.Netem,
-		Modules:    modules,
 		ModuleTree: k.Modules,
 		Sysctls:    c.Sysctls,
 		Writable:   writable,
 		Stdin:      c.Stdin != nil,
 		Terminal:   terminal,
-	}, nil
+	}
+	if j.Idle {
+		j.Hosts, j.Netem, j.Terminal = 0, "", nil
+	}
+	if err := c.modules(j); err != nil {
+		return nil, &ConfigError{err}
+	}
+	return j, nil
 }
 
 // The modules that make RDMA hosts.
@@ -223,24 +225,32 @@ const (
 	rdmaModule    = "rds_rdma"
 )
 
-// modules lists what the guest loads. Modules that the tree does not have are
-// refused; without a tree all must be built in.
-func (c *Config) modules(tree string) ([]string, error) {
-	names := slices.Clone(labModules)
-	if tree == "" {
-		return slices.Concat(names, c.rdmaModules(true), c.Modules), nil
+// modules fills in what the guest loads, looked up here, where that takes less time. Modules
+// that the tree does not have are refused; without a tree all must be built in.
+func (c *Config) modules(j *job.Job) error {
+	if j.ModuleTree == "" {
+		return nil
 	}
-	t, err := kmod.Open(os.DirFS(tree))
+	t, err := kmod.Open(os.DirFS(j.ModuleTree))
 	if err != nil {
-		return nil, fmt.Errorf("module tree %s: %w", tree, err)
+		return fmt.Errorf("module tree %s: %w", j.ModuleTree, err)
 	}
-	names = slices.Concat(names, c.Modules, c.rdmaModules(t.Has(checksums)))
+	names := slices.Concat(labModules, c.Modules, c.rdmaModules(t.Has(checksums)))
+	if j.Idle {
+		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(labModules[1:], name) })
+	}
 	for _, name := range names {
 		if !t.Has(name) {
-			return nil, fmt.Errorf("module %s is not in the module tree %s", name, tree)
+			return fmt.Errorf("module %s is not in the module tree %s", name, j.ModuleTree)
 		}
 	}
-	return names, nil
+	if j.RootFiles, err = t.Load("overlay"); err != nil {
+		return fmt.Errorf("%s: %w", j.ModuleTree, err)
+	}
+	if j.Files, err = t.Load(names...); err != nil {
+		return fmt.Errorf("%s: %w", j.ModuleTree, err)
+	}
+	return nil
 }
 
 // rdmaModules lists the modules for RDMA, if it is asked for. Newer kernels have the

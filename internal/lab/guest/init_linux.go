@@ -70,10 +70,8 @@ func prepare(j *job.Job, l *lines, children *reaper) error {
 	if err := unix.Sethostname([]byte(hostnameOf(j))); err != nil {
 		return fmt.Errorf("hostname: %w", err)
 	}
-	if j.ModuleTree != "" {
-		if err := insertModules(j.ModuleTree, j.Modules); err != nil {
-			return err
-		}
+	if err := insertModules(j.ModuleTree, j.Files); err != nil {
+		return err
 	}
 	if err := hosts.Build(j.Hosts); err != nil {
 		return err

@@ -102,10 +102,8 @@ func (r *root) host(path string) string { return filepath.Join(r.share, path) }
 
 // build puts the root together and makes it the root of every process.
 func (r *root) build(j *job.Job, jobDir string) error {
-	if j.ModuleTree != "" {
-		if err := insertModules(r.host(j.ModuleTree), []string{"overlay"}); err != nil {
-			return err
-		}
+	if err := insertModules(r.host(j.ModuleTree), j.RootFiles); err != nil {
+		return err
 	}
 	options := fmt.Sprintf("lowerdir=%s,upperdir=%s/upper,workdir=%s/work", r.share, scratch, scratch)
 	if err := unix.Mount("lab", r.dir, "overlay", 0, options); err != nil {
@@ -233,10 +231,12 @@ func linkModuleTree(tree string) error {
 	return os.Symlink(tree, link)
 }
 
-func insertModules(dir string, names []string) error {
-	tree, err := kmod.Open(os.DirFS(dir))
-	if err != nil {
-		return fmt.Errorf("module tree %s: %w", dir, err)
+// insertModules loads the files of modules of a tree.
+func insertModules(tree string, files []string) error {
+	for _, file := range files {
+		if err := kmod.InsertFile(filepath.Join(tree, file)); err != nil {
+			return err
+		}
 	}
-	return tree.Insert(dir, names...)
+	return nil
 }

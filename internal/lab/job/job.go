@@ -81,11 +81,12 @@ type Job struct {
 	Hosts      int
 	RDMA       bool
 	Machine    int  // of several, counted from 1; 0: it is alone
-	Idle       bool // there is no command: others send theirs
+	Idle       bool // there is no command: another machine sends some
 	On         string
 	Netem      string
-	Modules    []string
-	ModuleTree string
+	ModuleTree string   // empty: all is built in
+	RootFiles  []string // modules to load before the root can be made, in this order, as paths in the tree
+	Files      []string // modules to load then
 	Sysctls    []Sysctl
 	Writable   []string
 	Stdin      bool

@@ -9,21 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Insert loads the named modules of the tree in directory dir, with all they
-// need, into the running kernel. A module that is loaded already is fine.
-func (t *Tree) Insert(dir string, names ...string) error {
-	files, err := t.Load(names...)
-	if err != nil {
-		return fmt.Errorf("%s: %w", dir, err)
-	}
-	for _, file := range files {
-		if err := InsertFile(filepath.Join(dir, file)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // InsertFile loads one module, which may be compressed, into the running
 // kernel. A module that is loaded already is fine.
 func InsertFile(name string) error {

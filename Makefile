@@ -131,7 +131,7 @@ test-lab: build lab
 # tests(files): what is in them.
 files    = $(shell grep -rlE 'labtest\.($(1))\b' --include='*_test.go' .)
 packages = $(sort $(dir $(1)))
-tests    = ^($(shell grep -hoE '^func Test\w+' $(1) | sed 's/func //' | paste -sd '|'))$$$$
+tests    = ^($(shell grep -hoE '^func Test\w+' $(1) | sed 's/func //' | paste -sd '|'))$$
 
 # What runs over RDMA on the two kernels, and with the race detector. Of the commands'
 # tests those are many that have nothing to do with RDMA.

@@ -40,7 +40,7 @@ func preferUncompressed(path string) string {
 // such images (CONFIG_PVH).
 func Uncompress(path string) error {
 	to := uncompressedPath(path)
-	if _, err := os.Stat(to); err == nil {
+	if _, err := os.Stat(to); err == nil || strings.HasPrefix(filepath.Base(path), uncompressed) {
 		return nil
 	}
 	image, err := os.ReadFile(path)

@@ -88,6 +88,9 @@ func TestAKernelIsUncompressedBesideItsImage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if err := Uncompress(image.Path); err != nil {
+				t.Errorf("of one that is not compressed: %v", err)
+			}
 			if got, err := os.ReadFile(image.Path); err != nil || !bytes.Equal(got, want) || image.Release != "6.1.0" {
 				t.Errorf("%+v is of %d bytes, %v; want the %d of the kernel", image, len(got), err, len(want))
 			}

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/rdskit/rdskit/internal/cli"
 	"github.com/rdskit/rdskit/internal/info"
@@ -108,7 +108,7 @@ func (o *options) asked(l info.Layout) (tables []rdsinfo.Table, asked bool) {
 func (o *options) check() error {
 	switch {
 	case o.from != "" && (o.netns != "" || o.everyNS || o.joins.procs):
-		return &cli.UsageError{Option: "--from", Value: o.from, Reason: "a bundle has one namespace and no processes: leave out --netns, -N and --procs"}
+		return &cli.UsageError{Option: "--from", Value: string(o.from), Reason: "a bundle has one namespace and no processes: leave out --netns, -N and --procs"}
 	case o.netns != "" && o.everyNS:
 		return &cli.UsageError{Reason: "--netns and -N exclude each other"}
 	}
@@ -129,7 +129,7 @@ func (o *options) run(c *cli.Context) error {
 func (o *options) print(ctx context.Context) error {
 	switch {
 	case o.from != "":
-		b, err := readBundle(o.from)
+		b, err := readBundle(string(o.from))
 		if err != nil {
 			return err
 		}
@@ -223,13 +223,16 @@ func (o *options) printSnapshot(s *rdsinfo.Snapshot, joins info.Joins, netNS str
 		if ferr := o.stdout.flush(); ferr != nil {
 			return ferr
 		}
-		o.reportAbsent(layout, t, err)
+		o.reportAbsent(layout, t, err, asked && len(tables) == 1)
 		absent = err
 	}
-	if asked && printed == 0 {
-		return &cli.ExitError{Status: cli.CannotTry, Err: absent}
+	switch {
+	case !asked || printed > 0:
+		return nil
+	case len(tables) > 1:
+		absent = errors.New("none of the tables can be had")
 	}
-	return nil
+	return &cli.ExitError{Status: cli.CannotTry, Err: absent}
 }
 
 func (o *options) textTable(s *rdsinfo.Snapshot, l info.Layout, joins info.Joins) func(rdsinfo.Table) error {
@@ -268,9 +271,8 @@ var cNames = map[rdsinfo.Table]string{
 }
 
 // reportAbsent says that a table cannot be had: in the words of the C tools, which
-// scripts may look for, and then why.
-func (o *options) reportAbsent(l info.Layout, t rdsinfo.Table, err error) {
-	cause := err.Error()
+// scripts may look for, and then why, unless that is how the command is going to fail.
+func (o *options) reportAbsent(l info.Layout, t rdsinfo.Table, err error, fails bool) {
 	if isNoTable(err) {
 		if l == info.Layout23 {
 			fmt.Fprintf(o.stderr, "rds-info: Unable to get statistics to process the %q info request: Protocol not available\n", cNames[t])
@@ -278,5 +280,7 @@ func (o *options) reportAbsent(l info.Layout, t rdsinfo.Table, err error) {
 			fmt.Fprintln(o.stderr, "rds-info: Unable get statistics: Protocol not available")
 		}
 	}
-	fmt.Fprintf(o.stderr, "rds-info: %s\n", strings.TrimSpace(cause))
+	if !fails {
+		fmt.Fprintf(o.stderr, "rds-info: %v\n", err)
+	}
 }

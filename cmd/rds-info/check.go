@@ -78,7 +78,7 @@ func (o *checkOptions) run(c *cli.Context) error {
 		check.Critical, _ = info.ParseThreshold("0")
 	}
 	if o.from != "" && metric.Compares() {
-		return &cli.UsageError{Option: "--from", Value: o.from, Reason: "--rate and --stuck take two snapshots; see rds-info diff"}
+		return &cli.UsageError{Option: "--from", Value: string(o.from), Reason: "--rate and --stuck take two snapshots; see rds-info diff"}
 	}
 	finding := o.find(c, &check)
 	fmt.Fprintln(o.stdout, finding)

@@ -13,7 +13,7 @@ import (
 
 // doctorOptions are those of the command doctor.
 type doctorOptions struct {
-	netns    string
+	netns    nameValue
 	from     bundleList
 	local    addrValue
 	probe    bool
@@ -41,7 +41,7 @@ func doctorCommand(out *output) *cli.Command {
 			&cli.GenericFlag{Name: "local", Value: &o.local, Usage: "look at the local `ADDRESS` only, and reach HOST from it"},
 			&cli.GenericFlag{Name: "interval", Aliases: []string{"i"}, Value: &o.interval, Usage: "look twice, `TIME` apart"},
 			&cli.GenericFlag{Name: "timeout", Aliases: []string{"W"}, Value: &o.timeout, Usage: "wait `TIME` for the answer to a ping"},
-			&cli.StringFlag{Name: "netns", Destination: &o.netns, Usage: "in the network namespace `NAME`, or in that of a process by its number"},
+			&cli.GenericFlag{Name: "netns", Value: &o.netns, Usage: "in the network namespace `NAME`, or in that of a process by its number"},
 			&cli.GenericFlag{Name: "from", Value: &o.from, Usage: "judge the bundle `FILE` instead of this host; given again, a later one of the same host"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Destination: &o.quiet, Usage: "print only what is wrong"},
 			&cli.BoolFlag{Name: "json", Destination: &o.json, Usage: "print JSON, one object a finding"},

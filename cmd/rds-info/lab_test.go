@@ -212,3 +212,38 @@ func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatLooksLikeNoOptionIsRefused(t *testing.T) {
+	for _, tt := range []struct {
+		args   []string
+		status int
+		stderr string
+	}{
+		{[]string{"--from", "", "-n"}, 2, `--from "": the name is empty`},
+		{[]string{"--netns", "", "-n"}, 2, `--netns "": the name is empty`},
+		{[]string{"--from", "x", "doctor"}, 2, `--from "x": goes after the command doctor`},
+		{[]string{"--netns", "h1", "check", "--down"}, 3, `--netns "h1": goes after the command check`},
+		{[]string{"-n", "watch"}, 2, "-n is not an option of the command watch"},
+		{[]string{"snapshot", ""}, 2, "want the name of one FILE"},
+		{[]string{"--from", bundleOf(t, "uml-6.1.176-tcp"), "-n", "--tcp-info"}, 2, "take it by rds-info snapshot --tcp-info"},
+	} {
+		if r := labtest.RunOn(t, 0, tt.args...); r.Status != tt.status || r.Stdout != "" || !strings.Contains(r.Stderr, tt.stderr) {
+			t.Errorf("%q: %+v, want status %d, %q", tt.args, r, tt.status, tt.stderr)
+		}
+	}
+}
+
+// The reason of a failure is told once.
+func TestAnAbsentTableIsToldOfOnce(t *testing.T) {
+	bundle := bundleOf(t, "uml-6.1.176-tcp")
+	for _, tt := range []struct{ options, want string }{
+		{"-I", "rds-info: Unable get statistics: Protocol not available\nrds-info: table of InfiniBand connections: the kernel has no such table: it comes with the module rds_rdma\n"},
+		{"-Ip", "rds-info: Unable get statistics: Protocol not available\nrds-info: table of InfiniBand connections: the kernel has no such table: it comes with the module rds_rdma\n" +
+			"rds-info: Unable get statistics: Protocol not available\nrds-info: table of connection paths: the kernel has no such table: it comes with the module rds of an Oracle UEK kernel\n" +
+			"rds-info: none of the tables can be had\n"},
+	} {
+		if r := labtest.RunOn(t, 0, tt.options, "--from", bundle); r.Status != 2 || r.Stderr != tt.want {
+			t.Errorf("%s: %+v, want %q", tt.options, r, tt.want)
+		}
+	}
+}

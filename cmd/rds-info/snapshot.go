@@ -21,7 +21,7 @@ func snapshotCommand() *cli.Command {
 			&cli.BoolFlag{Name: "tcp-info", Destination: &tcp, Usage: "how TCP fares too, for which the kernel may load tcp_diag; without, only if that is loaded"}),
 		Description: "A FILE of - is stdout. An existing FILE is replaced, once all is written.",
 		Action: func(c *cli.Context) error {
-			if c.Args().Len() != 1 {
+			if c.Args().Len() != 1 || c.Args().First() == "" {
 				return &cli.UsageError{Reason: "want the name of one FILE to write"}
 			}
 			return s.with(func(cfg *rdsinfo.Config) error {

@@ -13,15 +13,15 @@ import (
 
 // A source is where snapshots come from.
 type source struct {
-	netns, from string
+	netns, from nameValue
 	load        bool
 }
 
 func (s *source) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "netns", Destination: &s.netns, Usage: "of the network namespace `NAME`, or of that of a process by its number"},
+		&cli.GenericFlag{Name: "netns", Value: &s.netns, Usage: "of the network namespace `NAME`, or of that of a process by its number"},
 		&cli.BoolFlag{Name: "load", Destination: &s.load, Usage: "let the kernel load the module rds if it is missing"},
-		&cli.StringFlag{Name: "from", Destination: &s.from, Usage: "of the bundle `FILE` instead of this host"},
+		&cli.GenericFlag{Name: "from", Value: &s.from, Usage: "of the bundle `FILE` instead of this host"},
 	}
 }
 
@@ -43,7 +43,7 @@ func (s *source) with(f func(*rdsinfo.Config) error) error {
 	}
 	cfg := &rdsinfo.Config{}
 	if s.netns != "" {
-		ns, err := netns.Open(s.netns)
+		ns, err := netns.Open(string(s.netns))
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (s *source) with(f func(*rdsinfo.Config) error) error {
 // snapshot takes tables, or has those of the bundle.
 func (s *source) snapshot(tables ...rdsinfo.Table) (snapshot *rdsinfo.Snapshot, err error) {
 	if s.from != "" {
-		b, err := readBundle(s.from)
+		b, err := readBundle(string(s.from))
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -13,6 +14,25 @@ import (
 	"github.com/rdskit/rdskit/internal/module"
 	"github.com/rdskit/rdskit/rdsinfo"
 )
+
+// nameValue is a name that is not empty: an empty one, as of a variable that is not set, would
+// look like none.
+type nameValue string
+
+func (v *nameValue) Set(text string) error {
+	if text == "" {
+		return errors.New("the name is empty")
+	}
+	*v = nameValue(text)
+	return nil
+}
+
+func (v *nameValue) String() string {
+	if v == nil {
+		return ""
+	}
+	return string(*v)
+}
 
 // layoutValue is the value of --layout.
 type layoutValue struct {
@@ -106,6 +126,9 @@ func explainSocket(err error) error {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
 		return err
+	}
+	if se, ok := errors.AsType[*os.SyscallError](err); ok && se.Syscall == "setns" {
+		return fmt.Errorf("cannot enter the network namespace, which takes root and the name of one: %w", err)
 	}
 	hint := ""
 	if errno == syscall.EAFNOSUPPORT {

@@ -53,7 +53,8 @@ type commandLine struct {
 // attached to a letter (-c1) or to a long option (--count=1) or in the next
 // argument whatever it begins with (-i -1), unambiguous abbreviations of long
 // options, and "--" as the end of the options. With app.Commands the first operand names a command,
-// whose flags hold from there on.
+// whose flags hold from there on. Those of app are refused before it, if app does something without
+// a command, too.
 //
 // When parse fails it returns what it had understood along with the error.
 func parse(app *App, mode Operands, args []string) (*commandLine, error) {
@@ -73,7 +74,29 @@ func parse(app *App, mode Operands, args []string) (*commandLine, error) {
 	if line.command = app.Command(name); line.command == nil {
 		return line, &UsageError{Reason: fmt.Sprintf("no command %q: want one of %s", name, strings.Join(commandNames(app), ", "))}
 	}
+	if app.Action != nil {
+		if err := line.misplaced(); err != nil {
+			return line, err
+		}
+	}
 	return line, line.parse(line.command.Flags, mode, rest)
+}
+
+// misplaced is the error of an option before the command, which is of what the program does without
+// one.
+func (l *commandLine) misplaced() error {
+	for _, o := range l.options {
+		name := o.flag.Names()[0]
+		if name == "help" || name == "version" || name == completionFlag {
+			continue
+		}
+		e := &UsageError{Option: o.spelled, Value: o.value, valued: o.valued, Reason: "is not an option of the command " + l.command.Name}
+		if slices.ContainsFunc(l.command.Flags, func(f Flag) bool { return slices.Contains(f.Names(), strings.TrimLeft(o.spelled, "-")) }) {
+			e.Reason = "goes after the command " + l.command.Name
+		}
+		return e
+	}
+	return nil
 }
 
 func (l *commandLine) parse(flags []Flag, mode Operands, args []string) error {

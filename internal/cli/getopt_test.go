@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -259,4 +260,29 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q: urfave/cli refuses %q: %v", args, line.normal(), err)
 		}
 	})
+}
+
+func TestOptionsBeforeACommandAreRefusedIfTheyAreNotOfIt(t *testing.T) {
+	for args, want := range map[string]string{
+		"rds-test --from x check":      `--from "x": goes after the command check`,
+		"rds-test -I check":            "-I is not an option of the command check",
+		"rds-test --help check":        "",
+		"rds-test check --from x":      "",
+		"rds-test -I --from x":         "",
+		"rds-test --from check":        "",
+		"rds-test --from=check -- -I":  "no command \"-I\": want one of check",
+		"rds-test --fro x -I check -h": `--fro "x": goes after the command check`,
+	} {
+		app := &App{
+			Name:     "rds-test",
+			Flags:    []Flag{&BoolFlag{Name: "I"}, &StringFlag{Name: "from"}},
+			Action:   func(*Context) error { return nil },
+			Commands: []*Command{{Name: "check", Flags: []Flag{&StringFlag{Name: "from"}}}},
+		}
+		addStandardFlags(app)
+		_, err := parse(app, Permute, strings.Fields(args))
+		if got := fmt.Sprint(err); err == nil && want != "" || err != nil && got != want {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
 }

@@ -9,14 +9,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What README shows is the body of an example that is compiled, and run in the
-// lab.
-func TestReadmeShowsTheExampleOfRdssock(t *testing.T) {
-	shown := find(t, "README.md", "(?ms)^```go\n(.*?)^```$")
-	body := find(t, "rdssock/example_test.go", `(?ms)^func Example\(\) \{\n(.*?)^\}$`)
-	compiled := regexp.MustCompile(`(?m)^\t`).ReplaceAllString(body, "")
+// What README shows is compiled, and run in the lab.
+func TestReadmeShowsWhatIsCompiled(t *testing.T) {
+	shown := findAll(t, "README.md", "(?ms)^```go\n(.*?)^```$")
+	body := findAll(t, "rdssock/example_test.go", `(?ms)^func Example\(\) \{\n(.*?)^\}$`)[0]
+	compiled := []string{
+		regexp.MustCompile(`(?m)^\t`).ReplaceAllString(body, ""),
+		findAll(t, "rdma/example_linux_test.go", `(?ms)^\)\n\n(// share .*)`)[0],
+	}
 	if diff := cmp.Diff(compiled, shown); diff != "" {
-		t.Errorf("README.md differs from func Example (-example +README):\n%s", diff)
+		t.Errorf("README.md differs from the examples of rdssock and rdma (-example +README):\n%s", diff)
 	}
 }
 
@@ -39,16 +41,18 @@ func TestReadmeLinksToWhatExists(t *testing.T) {
 	}
 }
 
-// find returns what the parentheses of the expression match in the file.
-func find(t *testing.T, name, expression string) string {
+// findAll returns what the parentheses of the expression match in the file, wherever it does.
+func findAll(t *testing.T, name, expression string) (found []string) {
 	t.Helper()
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(expression).FindSubmatch(text)
-	if m == nil {
+	for _, m := range regexp.MustCompile(expression).FindAllSubmatch(text, -1) {
+		found = append(found, string(m[1]))
+	}
+	if found == nil {
 		t.Fatalf("%s has nothing like %s", name, expression)
 	}
-	return string(m[1])
+	return found
 }

@@ -48,7 +48,8 @@ const (
 	// not. Without it failures are as good as silent.
 	FlagNotifyMe Flags = abi.RDS_RDMA_NOTIFY_ME
 	// FlagSilent sends no message along with the operation if the payload is
-	// empty: the remote program sees nothing.
+	// empty: the remote program sees nothing. The status then comes only
+	// after a later operation, see rdma.Operation.
 	FlagSilent Flags = abi.RDS_RDMA_SILENT
 	// FlagRemoteComplete, UEK only, asks for the status when the data is
 	// available on the remote side.

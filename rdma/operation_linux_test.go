@@ -75,6 +75,27 @@ func TestAnOfferedRegionIsReadAndWritten(t *testing.T) {
 	}
 }
 
+// What README shows.
+func TestWhatOneSharesTheOtherFetches(t *testing.T) {
+	owner, peer := pair(t)
+	ctx := within(t, patience)
+	shared, err := share(ctx, owner, addr(peer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(shared.Bytes(), 30)
+	fetched := allocate(t, shared.Len())
+	if err := fetch(ctx, peer, fetched); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(fetched.Bytes(), shared.Bytes()) {
+		t.Error("something else was fetched")
+	}
+	if err := shared.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
 // offer registers memory of owner and hands its key to peer.
 func offer(t testing.TB, owner, peer *rdma.Conn, reg *rdma.Registration) cmsg.Key {
 	t.Helper()

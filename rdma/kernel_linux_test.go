@@ -245,7 +245,10 @@ func TestTheKernelChecksARegistration(t *testing.T) {
 	}
 	// Keys are a socket's own.
 	reg := rdma.Registration{Memory: memory.Slice(0, 4096)}
-	key := offer(t, owner, peer, &reg)
+	if err := owner.Register(t.Context(), &reg, addr(peer)); err != nil {
+		t.Fatal(err)
+	}
+	key := reg.Key()
 	if errno := s.send(addr(peer), nil, e.AppendRDMADest(nil, key)); errno != syscall.EINVAL {
 		t.Errorf("the key of another socket, to give away: %v", errno)
 	}

@@ -91,7 +91,7 @@ func (l *commandLine) misplaced() error {
 			continue
 		}
 		e := &UsageError{Option: o.spelled, Value: o.value, valued: o.valued, Reason: "is not an option of the command " + l.command.Name}
-		if slices.ContainsFunc(l.command.Flags, func(f Flag) bool { return slices.Contains(f.Names(), strings.TrimLeft(o.spelled, "-")) }) {
+		if lookup(l.command.Flags, name) != nil {
 			e.Reason = "goes after the command " + l.command.Name
 		}
 		return e

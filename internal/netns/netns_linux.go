@@ -21,7 +21,7 @@ const (
 
 // Open opens a network namespace: /run/netns/NAME for a name of ip-netns(8), /proc/PID/ns/net for a
 // number, and what contains a slash as the path that it is. The caller closes the file. That it is a
-// network namespace shows when it is entered.
+// namespace of the network, and not another, shows when it is entered.
 func Open(name string) (*os.File, error) {
 	if name == "" {
 		return nil, errors.New("an empty name is no network namespace")
@@ -37,7 +37,26 @@ func Open(name string) (*os.File, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("no network namespace %q: want a name (ip netns list), the number of a process, or a path: %w", name, err)
 	}
-	return f, err
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !isNamespace(info) {
+		f.Close()
+		return nil, cmp.Or(err, fmt.Errorf("%s is not a network namespace", path))
+	}
+	return f, nil
+}
+
+// isNamespace reports whether a file is of the file system of namespaces (nsfs), if it can be
+// told.
+func isNamespace(info os.FileInfo) bool {
+	own, err := os.Stat(filepath.Join(procDir, "self/ns/net"))
+	if err != nil {
+		return true
+	}
+	a, ok := own.Sys().(*syscall.Stat_t)
+	b, ok2 := info.Sys().(*syscall.Stat_t)
+	return !ok || !ok2 || a.Dev == b.Dev
 }
 
 // All opens the network namespaces that have a name or a process. Its own comes first, the others in
@@ -51,8 +70,8 @@ func All() (all []Namespace, unseen int, err error) {
 			return err
 		}
 		stat, ok := info.Sys().(*syscall.Stat_t)
-		if !ok || seen[stat.Ino] {
-			return nil
+		if !ok || seen[stat.Ino] || !isNamespace(info) {
+			return nil // a name may be left over, as an empty file
 		}
 		f, err := os.Open(path)
 		if err != nil {
@@ -67,8 +86,6 @@ func All() (all []Namespace, unseen int, err error) {
 		return nil, 0, err
 	}
 	for _, e := range names {
-		// A name whose namespace was never mounted is an empty file of another file
-		// system, and setns will say so.
 		_ = add(filepath.Join(namesDir, e.Name()), e.Name())
 	}
 	if err := add(filepath.Join(procDir, "self/ns/net"), ""); err != nil {

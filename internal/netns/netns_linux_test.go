@@ -34,12 +34,13 @@ func TestWhatIsNoNamespaceIsRefusedWithTheWayOut(t *testing.T) {
 		"nowhere":    `no network namespace "nowhere": want a name (ip netns list), the number of a process, or a path`,
 		"2147483647": `no network namespace "2147483647": want a name (ip netns list), the number of a process, or a path`,
 		"./nowhere":  `no network namespace "./nowhere": want`,
+		"/dev/null":  "/dev/null is not a network namespace",
 	} {
 		f, err := Open(name)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", name, err, want)
 		}
-		if name != "" && !errors.Is(err, fs.ErrNotExist) {
+		if strings.Contains(want, "nowhere") && !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%q: %v is not fs.ErrNotExist", name, err)
 		}
 		if f != nil {

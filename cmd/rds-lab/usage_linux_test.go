@@ -59,6 +59,7 @@ func TestBadUsageIsRefusedWithAReason(t *testing.T) {
 		{[]string{"run", "--kernel", "/no/such/kernel", "--", "true"}, []string{`--kernel "/no/such/kernel"`, "no such file"}},
 		{[]string{"run", "--kernel", "/bin/true", "--", "true"}, []string{`--kernel "/bin/true"`, "not a User-Mode Linux"}},
 		{[]string{"run", "--kernel", "/bin/true", "--profile", "qemu", "--modules-dir", "/etc", "--", "true"}, []string{"/etc", "modules.dep"}},
+		{[]string{"run", "--kernel", "/etc/passwd", "--profile", "qemu", "--", "true"}, []string{`--kernel "/etc/passwd"`, "neither a Linux boot image"}},
 		{[]string{"run", "--modules-dir", "/tmp", "--", "true"}, []string{`--modules-dir "/tmp"`, "--kernel"}},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {

@@ -5,8 +5,10 @@ package kernel
 import (
 	"cmp"
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -277,6 +279,9 @@ func Given(p Profile, path, modules string) (Image, error) {
 	if image.Modules != "" {
 		image.Release = filepath.Base(image.Modules)
 	}
+	if p == QEMU && !isKernel(image.Path) {
+		return Image{}, fmt.Errorf("%s is neither a Linux boot image for x86 nor an ELF file", image.Path)
+	}
 	if p == UML {
 		release, err := umlRelease(image.Path)
 		if err != nil {
@@ -285,6 +290,18 @@ func Given(p Profile, path, modules string) (Image, error) {
 		image.Release = release
 	}
 	return image, nil
+}
+
+// isKernel tells whether a file begins as the kernels that a PC boots.
+func isKernel(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	b := make([]byte, magicAt+len(magic))
+	n, _ := io.ReadFull(f, b)
+	return string(b[magicAt:]) == magic || n >= 4 && string(b[:4]) == elf.ELFMAG
 }
 
 // isTree tells whether a directory is a module tree, with an index or without.

@@ -119,7 +119,7 @@ func TestFindTakesAVersion(t *testing.T) {
 func TestAnUnpackedRPMIsAKernel(t *testing.T) {
 	root := t.TempDir()
 	tree := filepath.Join(root, "lib/modules/5.15.0-uek")
-	makeFile(t, filepath.Join(tree, "vmlinuz"), "", 0o644)
+	makeFile(t, filepath.Join(tree, "vmlinuz"), string(makeImage(nil)), 0o644)
 	makeFile(t, filepath.Join(tree, "kernel/net/rds/rds.ko.xz"), "", 0o644)
 	want := Image{filepath.Join(tree, "vmlinuz"), tree, "5.15.0-uek"}
 	for _, path := range []string{root, want.Path} {
@@ -134,6 +134,10 @@ func TestAnUnpackedRPMIsAKernel(t *testing.T) {
 	makeTree(t, tree, needed[QEMU])
 	if image, err := Find(QEMU, "", root); err != nil || image != want {
 		t.Errorf("%+v, %v; want %+v", image, err, want)
+	}
+	makeFile(t, filepath.Join(root, "text"), "no kernel", 0o644)
+	if _, err := Given(QEMU, filepath.Join(root, "text"), tree); err == nil || !strings.Contains(err.Error(), "neither a Linux boot image") {
+		t.Errorf("a text: error %v, want that it is no kernel", err)
 	}
 	if _, err := Given(QEMU, t.TempDir(), ""); err == nil || !strings.Contains(err.Error(), "boot/vmlinuz-VERSION") {
 		t.Errorf("an empty directory: error %v, want what is looked for", err)

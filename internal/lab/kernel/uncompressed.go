@@ -64,16 +64,21 @@ func Uncompress(path string) error {
 	return os.Rename(to+".new", to)
 }
 
+// What tells a boot image, and where.
+const (
+	magic   = "HdrS"
+	magicAt = 0x202
+)
+
 // payloadOf finds the compressed kernel in an image (Documentation/arch/x86/boot.rst).
 func payloadOf(image []byte) ([]byte, error) {
 	const (
 		setupSects    = 0x1f1
-		magic         = 0x202 // "HdrS"
 		payloadOffset = 0x248
 		payloadLength = 0x24c
 		header        = 0x250
 	)
-	if len(image) < header || string(image[magic:magic+4]) != "HdrS" {
+	if len(image) < header || string(image[magicAt:magicAt+len(magic)]) != magic {
 		return nil, errors.New("not a Linux kernel for x86")
 	}
 	le := binary.LittleEndian

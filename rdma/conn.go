@@ -3,6 +3,7 @@ package rdma
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"sync"
@@ -20,6 +21,7 @@ import (
 type Conn struct {
 	sock    *rdssock.Conn
 	raw     syscall.RawConn
+	self    netip.AddrPort // the own address, at nobody's port
 	encoder cmsg.Encoder
 	depth   int
 	atomics bool
@@ -32,6 +34,7 @@ type Conn struct {
 	mu            sync.Mutex
 	registrations map[uint32]*Registration // by RDMA key
 	byMessage     bool                     // the kernel registers memory only along with a message
+	silentToSelf  int                      // operations under way
 	closed        bool
 }
 
@@ -57,6 +60,7 @@ func New(sock *rdssock.Conn, cfg *Config) (*Conn, error) {
 	}
 	c := &Conn{
 		sock:          sock,
+		self:          netip.AddrPortFrom(sock.LocalAddr().(rdssock.Addr).Addr(), nobodysPort),
 		encoder:       cmsg.Encoder{Dialect: sock.Dialect()},
 		depth:         cfg.Depth,
 		atomics:       cfg.Atomics,
@@ -192,8 +196,8 @@ func (o *optionCall) init() {
 // set makes the call with arg as it is.
 func (o *optionCall) set(raw syscall.RawConn, name int) error {
 	o.name = name
-	if err := raw.Control(o.run); err != nil {
-		return err
+	if raw.Control(o.run) != nil {
+		return net.ErrClosed // there is no other reason
 	}
 	if o.errno != 0 {
 		return os.NewSyscallError("setsockopt", o.errno)

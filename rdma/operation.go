@@ -42,6 +42,7 @@ type Operation struct {
 
 	conn       *Conn
 	busy       atomic.Bool
+	toSelf     bool   // it is counted in conn.silentToSelf
 	name       string // of the operation in errors
 	completion rdssock.Completion
 	report     func(cmsg.Status) // finish, made once
@@ -142,7 +143,7 @@ func (c *Conn) launch(ctx context.Context, op *Operation, name string, encode fu
 		op.busy.Store(false)
 		return err
 	}
-	c.outstanding.Add(1)
+	c.begun(op)
 	token := c.sock.ExpectCompletion(&op.completion, op.report)
 	if err = encode(f, token); err == nil {
 		_, _, err = c.sock.WriteMsgContext(ctx, op.Payload, op.control, op.destination())
@@ -151,10 +152,28 @@ func (c *Conn) launch(ctx context.Context, op *Operation, name string, encode fu
 	if err == nil || !op.completion.Forget() {
 		return nil // under way, or canceled by Close
 	}
-	c.outstanding.Add(-1)
+	c.ended(op)
 	op.release()
 	op.busy.Store(false)
 	return err
+}
+
+func (c *Conn) begun(op *Operation) {
+	c.outstanding.Add(1)
+	if op.toSelf = op.destination() == c.self; op.toSelf {
+		c.mu.Lock()
+		c.silentToSelf++
+		c.mu.Unlock()
+	}
+}
+
+func (c *Conn) ended(op *Operation) {
+	c.outstanding.Add(-1)
+	if op.toSelf {
+		c.mu.Lock()
+		c.silentToSelf--
+		c.mu.Unlock()
+	}
 }
 
 // destination is where the message goes.
@@ -192,7 +211,7 @@ func (op *Operation) finish(s cmsg.Status) {
 		op.result = op.conn.opError(op.name, op.Peer, err)
 	}
 	op.release()
-	op.conn.outstanding.Add(-1)
+	op.conn.ended(op)
 	op.busy.Store(false)
 	if op.Done != nil {
 		op.Done(op)

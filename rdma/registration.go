@@ -14,7 +14,6 @@ import (
 
 	"github.com/rdskit/rdskit/cmsg"
 	"github.com/rdskit/rdskit/internal/abi"
-	"github.com/rdskit/rdskit/rdssock"
 )
 
 // MaxOperation is how much one operation moves and one key covers at most, in bytes.
@@ -160,15 +159,23 @@ func (c *Conn) registerPiece(ctx context.Context, reg *Registration, piece Slice
 			return key, err
 		}
 	}
-	self := netip.AddrPortFrom(c.sock.LocalAddr().(rdssock.Addr).Addr(), nobodysPort)
-	key, err := c.mapWithMessage(ctx, reg, piece, nil, self)
+	key, err := c.mapWithMessage(ctx, reg, piece, nil, c.self)
 	if err != nil {
 		return 0, err
 	}
-	if err := c.sock.CancelSentTo(self); err != nil {
-		return 0, err
+	return key, c.dropMapped()
+}
+
+// dropMapped cancels the messages with which memory was registered: the kernel would keep the
+// registration for them until they are acknowledged. Silent operations to another socket
+// of the Conn's own address go the same way and must not be canceled.
+func (c *Conn) dropMapped() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.silentToSelf > 0 {
+		return nil
 	}
-	return key, nil
+	return c.sock.CancelSentTo(c.self)
 }
 
 // connectPatience is for how long EINVAL is taken to mean that the connection is being made.
@@ -415,7 +422,7 @@ func (reg *Registration) end(flags cmsg.Flags) error {
 			delete(c.registrations, key.RKey())
 		}
 		// EINVAL is a key that was for use once. A closed socket has freed all.
-		if ferr := c.free(key, flags); ferr != nil && !errors.Is(ferr, syscall.EINVAL) && !closed(ferr) {
+		if ferr := c.free(key, flags); ferr != nil && !errors.Is(ferr, syscall.EINVAL) && !errors.Is(ferr, net.ErrClosed) {
 			err = ferr
 		}
 	}
@@ -427,5 +434,3 @@ func (reg *Registration) end(flags cmsg.Flags) error {
 	}
 	return nil
 }
-
-func closed(err error) bool { return errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -336,6 +337,67 @@ func TestARegionRevokesItsKeysWhenItIsClosed(t *testing.T) {
 	}
 	if err := read(t, owner, peer, key, local.All()); !errors.Is(err, rdma.ErrRemoteAccess) {
 		t.Errorf("a key of a closed region: %v", err)
+	}
+}
+
+func TestARegionOfAClosedSocketIsClosedToo(t *testing.T) {
+	owner, peer := pair(t)
+	offered, err := rdma.Allocate(4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg := rdma.Registration{Memory: offered.All()}
+	offer(t, owner, peer, &reg)
+	if err := owner.Socket().Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := offered.Close(within(t, patience)); err != nil {
+		t.Error(err)
+	}
+	again := rdma.Registration{Memory: allocate(t, 1).All()}
+	for _, tied := range []bool{false, true} {
+		again.Tied = tied
+		if err := owner.Offer(t.Context(), &again, nil, addr(peer)); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("offered on a closed socket: %v", err)
+		}
+	}
+}
+
+// Registering cancels its own message, and nothing else that goes to nobody at the own address.
+func TestTransfersWithinAnAddressGoOnWhileMemoryIsRegistered(t *testing.T) {
+	owner, _ := pair(t)
+	peer := listen(t, 1, nil)
+	ctx := within(t, patience)
+	const size = 20 << 20
+	offered, local := allocate(t, size), allocate(t, size)
+	reg := rdma.Registration{Memory: offered.All()}
+	if err := owner.Register(ctx, &reg, addr(peer)); err != nil {
+		t.Fatal(err)
+	}
+	remote, err := reg.Remote()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		done <- peer.Read(ctx, &rdma.Transfer{Peer: addr(owner), Remote: remote, Local: []rdma.Slice{local.All()}})
+	}()
+	other := rdma.Registration{Memory: allocate(t, 4096).All()}
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+		if err := peer.Register(ctx, &other, addr(owner)); err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Revoke(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -32,6 +32,9 @@ func (p *Completion) Wait(ctx context.Context) error {
 	c := p.conn
 	watch, _, err := c.watches.open(c)
 	if err != nil {
+		if c.closed.Load() && p.canceled(ctx) {
+			return nil
+		}
 		return c.opError("wait", netip.AddrPort{}, err)
 	}
 	// Another goroutine may be waiting for the same.

@@ -4,6 +4,7 @@
 package latency
 
 import (
+	"io"
 	"math"
 	"time"
 
@@ -33,13 +34,15 @@ type Histogram struct {
 // Record takes in d. A negative one counts as 0.
 func (h *Histogram) Record(d time.Duration) {
 	d = max(d, 0)
+	if h.n == 0 {
+		h.min, h.max = d, d
+	}
 	if h.hdr == nil {
 		digits := h.Digits
 		if digits == 0 {
 			digits = defaultDigits
 		}
 		h.hdr = hdrhistogram.New(1, int64(maxTracked), min(max(digits, 1), 5))
-		h.min, h.max = d, d
 	}
 	h.n++
 	h.min, h.max = min(h.min, d), max(h.max, d)
@@ -48,6 +51,61 @@ func (h *Histogram) Record(d time.Duration) {
 	h.m2 += delta * (float64(d) - h.mean)
 	// Within the range that the histogram was made for, this cannot fail.
 	_ = h.hdr.RecordValue(int64(min(d, maxTracked)))
+}
+
+// Merge takes in what o has recorded, which must have the same Digits.
+func (h *Histogram) Merge(o *Histogram) {
+	switch {
+	case o.n == 0:
+		return
+	case h.n == 0:
+		h.Digits = o.Digits
+		h.Record(o.min) // makes the histogram
+		h.hdr.Reset()
+		h.n, h.mean, h.m2 = 0, 0, 0
+		h.min, h.max = o.min, o.max
+	}
+	h.min, h.max = min(h.min, o.min), max(h.max, o.max)
+	total := float64(h.n + o.n)
+	delta := o.mean - h.mean
+	h.m2 += o.m2 + delta*delta*float64(h.n)*float64(o.n)/total
+	h.mean += delta * float64(o.n) / total
+	h.n += o.n
+	h.hdr.Merge(o.hdr)
+}
+
+// Reset forgets everything, but keeps the memory.
+func (h *Histogram) Reset() {
+	if h.hdr != nil {
+		h.hdr.Reset()
+	}
+	h.n, h.mean, h.m2, h.min, h.max = 0, 0, 0, 0, 0
+}
+
+// Count is how many durations were recorded.
+func (h *Histogram) Count() uint64 { return h.n }
+
+// WriteLog writes the histogram in the log format of HdrHistogram, as one interval from
+// start on, in nanoseconds.
+func (h *Histogram) WriteLog(w io.Writer, tag string, start, end time.Time) error {
+	hdr := h.hdr
+	if hdr == nil {
+		hdr = hdrhistogram.New(1, int64(maxTracked), defaultDigits)
+	}
+	hdr.SetTag(tag)
+	hdr.SetStartTimeMs(start.UnixMilli())
+	hdr.SetEndTimeMs(end.UnixMilli())
+	log := hdrhistogram.NewHistogramLogWriter(w)
+	if err := log.OutputLogFormatVersion(); err != nil {
+		return err
+	}
+	if err := log.OutputStartTime(start.UnixMilli()); err != nil {
+		return err
+	}
+	if err := log.OutputLegend(); err != nil {
+		return err
+	}
+	return log.OutputIntervalHistogram(hdr)
 }
 
 // A Summary says how durations were distributed.

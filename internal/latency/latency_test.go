@@ -1,12 +1,14 @@
 package latency
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -87,5 +89,50 @@ func TestRecordAllocatesNothing(t *testing.T) {
 	h.Record(1)
 	if n := testing.AllocsPerRun(1000, func() { h.Record(time.Millisecond) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestMergedHistogramsAreAsIfRecordedInOne(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	var all, merged Histogram
+	for range 5 {
+		var part Histogram
+		for range 1000 {
+			d := time.Duration(r.ExpFloat64() * float64(time.Millisecond))
+			all.Record(d)
+			part.Record(d)
+		}
+		merged.Merge(&part)
+		part.Reset()
+		merged.Merge(&part) // nothing
+	}
+	want, _ := all.Summary()
+	got, _ := merged.Summary()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	merged.Reset()
+	merged.Record(time.Second)
+	if s, _ := merged.Summary(); s.Min != time.Second || s.Mean != time.Second || s.Count != 1 {
+		t.Errorf("after Reset: %+v", s)
+	}
+}
+
+func TestWriteLogIsReadBack(t *testing.T) {
+	var h Histogram
+	for i := range 1000 {
+		h.Record(time.Duration(i) * time.Microsecond)
+	}
+	var b bytes.Buffer
+	start := time.UnixMilli(1_700_000_000_000)
+	if err := h.WriteLog(&b, "rtt", start, start.Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := hdrhistogram.NewHistogramLogReader(&b).NextIntervalHistogram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.TotalCount() != 1000 || got.Tag() != "rtt" || time.Duration(got.ValueAtQuantile(50)) != h.Quantile(0.5) {
+		t.Errorf("%d values, tag %q, p50 %d", got.TotalCount(), got.Tag(), got.ValueAtQuantile(50))
 	}
 }

@@ -39,8 +39,8 @@ func TestNothingIsAddedToWhatIsEmpty(t *testing.T) {
 	var m Msg
 	m.SetData(nil)
 	m.SetControl(make([]byte, 24))
-	if m.iov.Base != nil || m.iov.Len != 0 || m.hdr.Iovlen != 1 {
-		t.Errorf("data %v of %d bytes", m.iov.Base, m.iov.Len)
+	if m.iov[0].Base != nil || m.iov[0].Len != 0 || m.hdr.Iovlen != 1 {
+		t.Errorf("data %v of %d bytes", m.iov[0].Base, m.iov[0].Len)
 	}
 	m.SetControl(nil)
 	if m.hdr.Control != nil || m.hdr.Controllen != 0 {

@@ -18,23 +18,32 @@ const (
 	MSG_ZEROCOPY = unix.MSG_ZEROCOPY
 )
 
-// A Msg is a struct msghdr with one data buffer, one control buffer and room
+// A Msg is a struct msghdr with one or two data buffers, one control buffer and room
 // for an address, for any number of calls of sendmsg(2) and recvmsg(2), one at
 // a time. It refers to itself and must not be copied once used. A Msg kept on
 // the heap makes calls that allocate nothing.
 type Msg struct {
 	hdr  unix.Msghdr
-	iov  unix.Iovec
+	iov  [2]unix.Iovec
 	name [abi.SizeofSockaddrIn6]byte
 }
 
 // SetData sets the bytes to send or the room to receive into. The Msg refers
 // to b until the next SetData.
 func (m *Msg) SetData(b []byte) {
-	m.hdr.Iov = &m.iov
+	m.hdr.Iov = &m.iov[0]
 	m.hdr.SetIovlen(1)
-	m.iov.Base = unsafe.SliceData(b)
-	m.iov.SetLen(len(b))
+	m.iov[0].Base = unsafe.SliceData(b)
+	m.iov[0].SetLen(len(b))
+}
+
+// SetParts sets the bytes to send: those of a, then those of b. The Msg refers to both
+// until the next SetParts.
+func (m *Msg) SetParts(a, b []byte) {
+	m.SetData(a)
+	m.hdr.SetIovlen(2)
+	m.iov[1].Base = unsafe.SliceData(b)
+	m.iov[1].SetLen(len(b))
 }
 
 // SetControl sets the control messages to send or the room for them. The Msg

@@ -29,9 +29,17 @@ const (
 	SO_ZEROCOPY
 )
 
+type PollEvents int16
+
+const (
+	PollIn PollEvents = 1 << iota
+	PollOut
+)
+
 type Msg struct{}
 
 func (*Msg) SetData([]byte)                              {}
+func (*Msg) SetParts(_, _ []byte)                        {}
 func (*Msg) SetControl([]byte)                           {}
 func (*Msg) SetName(netip.AddrPort, uint32)              {}
 func (*Msg) Name() (ap netip.AddrPort, _ uint32, _ bool) { return ap, 0, false }
@@ -49,9 +57,13 @@ func (*Batch) Clear()                                      {}
 func (*Batch) Message(int) (_, _, _ int, _ []byte)         { return 0, 0, 0, nil }
 func (*Batch) Recv(uintptr, int, int) (int, syscall.Errno) { return 0, syscall.ENOSYS }
 
+func Poll(uintptr, PollEvents, time.Duration) (PollEvents, syscall.Errno) { return 0, syscall.ENOSYS }
+
 func InNetNS(int, func() error) error { return errLinux }
 
 type Socket struct{ infoRetries atomic.Int64 }
+
+func SetRoundRobin(int) error { return errLinux }
 
 func NewSocket(int) (*Socket, error)                              { return nil, errLinux }
 func FileSocket(*os.File) (*Socket, error)                        { return nil, errLinux }

@@ -27,7 +27,9 @@ func newPair(shape Shape) *pair {
 	return &pair{a: New(&shape, here, there), b: New(&shape, there, here)}
 }
 
-func message(header, payload []byte) []byte { return append(append([]byte(nil), header...), payload...) }
+func message(header, payload []byte) []byte {
+	return append(append([]byte(nil), header...), payload...)
+}
 
 // fill sends as many requests from A to B as may be.
 func (p *pair) fill(size int) {

@@ -1,0 +1,95 @@
+// Package stress is the engine of rds-stress: it loads the sockets of a run,
+// checks every message, and measures.
+//
+// Its rooms: wire has the bytes of the protocol, flow the account of messages,
+// transport the sockets, control the TCP connection to the peer. The workers
+// here join them.
+package stress
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/rdskit/rdskit/internal/stress/flow"
+	"github.com/rdskit/rdskit/rdssock"
+)
+
+// A Config is what both sides of a run agreed on, and what concerns this side
+// alone.
+type Config struct {
+	// Local and Peer are the addresses. Task i has port Port+1+i on both.
+	Local, Peer netip.Addr
+	Port        uint16
+	Tasks       int
+	Shape       flow.Shape
+	// MinReqSize is less than Shape.ReqSize if sizes vary, in bytes.
+	MinReqSize int
+
+	// Requests says that this side sends requests, and does not only answer.
+	Requests bool
+	// Rate is how many requests all tasks together send in a second, whatever
+	// becomes of them; 0 sends as fast as the answers come.
+	Rate float64
+	// Bursty sends until no more requests are permitted, then receives until all are answered.
+	// SyncBursty has all tasks change over together.
+	Bursty, SyncBursty bool
+	// GiveUp is how long a request may wait for its answer before its place is given to
+	// another; 0 is for ever.
+	GiveUp time.Duration
+	Seed   uint64
+
+	Transport     rdssock.Transport
+	TOS           uint8
+	NetNS         int
+	NoCongMonitor bool
+	RXPath        bool
+	Realtime      bool
+	LocalPeer     bool          // Peer is an address of this host
+	OutlierAbove  time.Duration // report round trips above this; 0 for none
+	CancelSentTo  bool          // drop what is queued before the sockets are closed
+	MaxFindings   int           // how many faults are told in detail
+	StopOnFinding bool
+}
+
+// Limits of what one run can have.
+const (
+	MaxTasks   = 1024
+	MaxDepth   = 65535 // the index of a message has 16 bits
+	MaxMessage = 1 << 20
+)
+
+// buffer is how much all requests and answers of one task can hold of its
+// socket's buffers, as C computes it, in bytes.
+func (c *Config) buffer() int64 {
+	return 2 * int64(c.Tasks) * int64(c.Shape.Depth) * int64(c.Shape.ReqSize+c.Shape.AckSize)
+}
+
+// Memory is what the run needs of this process at most, in bytes.
+func (c *Config) Memory() int64 {
+	const slot, owed = 24, 8
+	flows := int64(c.Tasks) * int64(c.Tasks)
+	receive := int64(max(c.Shape.ReqSize, c.Shape.AckSize))
+	if receive <= 4096 {
+		receive *= 32
+	}
+	const histograms = 4 * 300 << 10
+	return 2*flows*int64(c.Shape.Depth)*(slot+owed) + int64(c.Tasks)*(receive+histograms)
+}
+
+// A LimitError says that a run would be too large.
+type LimitError struct {
+	What       string
+	Value, Max uint64
+	Why        string
+}
+
+func (e *LimitError) Error() string {
+	text := fmt.Sprintf("%s %d is out of range: at most %d", e.What, e.Value, e.Max)
+	if e.Why != "" {
+		text += " (" + e.Why + ")"
+	}
+	return text
+}
+
+func (c *Config) port(task int) uint16 { return c.Port + 1 + uint16(task) }

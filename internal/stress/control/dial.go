@@ -1,0 +1,46 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+// A Dialer connects the active side to the passive side.
+type Dialer struct {
+	// Local is the address to connect from; an invalid one leaves it to the kernel.
+	Local netip.Addr
+	// Retries is how often to try again, once a second, where the peer may only not be there yet.
+	Retries int
+	// Retrying, if not nil, hears of each failure that another try follows.
+	Retrying func(err error)
+}
+
+// Dial connects to the peer.
+func (d *Dialer) Dial(ctx context.Context, peer netip.AddrPort) (*Conn, error) {
+	nd := net.Dialer{Timeout: 30 * time.Second}
+	if d.Local.IsValid() {
+		nd.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(d.Local, 0))
+	}
+	for retries := 0; ; retries++ {
+		nc, err := nd.DialContext(ctx, "tcp", peer.String())
+		if err == nil {
+			return NewConn(nc), nil
+		}
+		again := errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
+		if !again || retries >= d.Retries {
+			return nil, err
+		}
+		if d.Retrying != nil {
+			d.Retrying(err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}

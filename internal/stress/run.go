@@ -1,0 +1,373 @@
+package stress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdskit/rdskit/rdssock"
+)
+
+// A phase is what workers do.
+type phase int32
+
+const (
+	answering phase = iota // answer requests, send none
+	running
+	ended
+)
+
+// A Run is one side of a run.
+type Run struct {
+	cfg     *Config
+	epoch   time.Time
+	workers []*worker
+	bursts  *bursts
+	state   atomic.Int32
+	done    sync.WaitGroup
+
+	mu       sync.Mutex
+	findings []Finding
+	found    uint64
+	outliers []time.Duration
+	err      error
+	stop     chan struct{} // closed on an error, and on a finding with StopOnFinding
+}
+
+// Open opens the sockets of a run.
+func Open(cfg *Config) (*Run, error) {
+	r := &Run{cfg: cfg, epoch: time.Now(), stop: make(chan struct{})}
+	cfg.Shape.Prepare()
+	if cfg.SyncBursty {
+		r.bursts = &bursts{workers: cfg.Tasks}
+	}
+	for i := range cfg.Tasks {
+		w, err := newWorker(r, i)
+		if err != nil {
+			r.Close()
+			return nil, err
+		}
+		r.workers = append(r.workers, w)
+	}
+	return r, nil
+}
+
+// Buffers returns how large a send and a receive buffer the kernel granted, and
+// how large ones the run can fill, in bytes.
+func (r *Run) Buffers() (send, receive int, want int64) {
+	conn := r.workers[0].sock.Conn()
+	send, _ = conn.SendBuffer()
+	receive, _ = conn.ReceiveBuffer()
+	return send, receive, r.cfg.buffer()
+}
+
+// Transport is what carries the messages.
+func (r *Run) Transport() rdssock.Transport {
+	if r.cfg.LocalPeer {
+		return rdssock.TransportLoopback
+	}
+	return r.workers[0].sock.Conn().Transport()
+}
+
+// now is the time since the run was opened, by the monotonic clock alone.
+func (r *Run) now() time.Duration { return time.Since(r.epoch) }
+
+func (r *Run) phase() phase { return phase(r.state.Load()) }
+
+// warmTime bounds how long the pings of Warm take.
+const warmTime = 2 * time.Second
+
+// Warm brings the connections up with a few pings for each socket, so that the first messages
+// do not overtake each other while RDS/TCP learns how many paths there are. It reports whether all
+// were answered.
+//
+// The kernel answers pings between two addresses of one host to the wrong one of them, where nothing
+// needs warming up anyway.
+func (r *Run) Warm(ctx context.Context) bool {
+	if r.cfg.LocalPeer {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, warmTime)
+	defer cancel()
+	var answered atomic.Int64
+	var all sync.WaitGroup
+	for _, w := range r.workers {
+		all.Go(func() {
+			// The first may take another path than those that follow.
+			if w.ping(ctx) && w.ping(ctx) {
+				answered.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return int(answered.Load()) == len(r.workers)
+}
+
+// ping sends pings until one is answered. What else arrives is of an earlier run.
+func (w *worker) ping(ctx context.Context) bool {
+	conn := w.sock.Conn()
+	kernel := netip.AddrPortFrom(w.run.cfg.Peer, 0)
+	for ctx.Err() == nil {
+		if _, err := conn.TryWriteToAddrPort(nil, kernel); err != nil && !errors.Is(err, rdssock.ErrQueueFull) {
+			return false
+		}
+		attempt, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+		for {
+			_, _, _, from, err := conn.ReadMsgContext(attempt, nil, nil)
+			if err != nil {
+				break
+			}
+			if from.Port() == 0 {
+				cancel()
+				return true
+			}
+		}
+		cancel()
+	}
+	return false
+}
+
+// Start starts the workers, which answer requests, but send none until Begin.
+func (r *Run) Start() {
+	for _, w := range r.workers {
+		r.done.Go(w.loop)
+	}
+	if r.cfg.GiveUp > 0 {
+		r.done.Go(r.expire)
+	}
+}
+
+// expire gives up requests without an answer.
+func (r *Run) expire() {
+	for r.phase() != ended {
+		time.Sleep(min(r.cfg.GiveUp/4, 100*time.Millisecond))
+		for _, w := range r.workers {
+			w.expire()
+		}
+	}
+}
+
+// Begin has the workers send requests.
+func (r *Run) Begin() { r.state.CompareAndSwap(int32(answering), int32(running)) }
+
+// Quiet has the workers send no more requests; they go on to answer.
+func (r *Run) Quiet() { r.state.CompareAndSwap(int32(running), int32(answering)) }
+
+// Drain waits until no request is without an answer, or nothing moves for
+// a time, or ctx is done. It returns how many requests are left.
+func (r *Run) Drain(ctx context.Context, patience time.Duration) int {
+	last, since := -1, time.Now()
+	for {
+		n := r.Pending()
+		if n != last {
+			last, since = n, time.Now()
+		}
+		if n == 0 || time.Since(since) > patience {
+			return n
+		}
+		select {
+		case <-ctx.Done():
+			return n
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// Pending is how many requests have no answer.
+func (r *Run) Pending() int {
+	n := 0
+	for _, w := range r.workers {
+		n += w.pending()
+	}
+	return n
+}
+
+// Outstanding is a flow with requests that have no answer.
+type Outstanding struct {
+	Task     int
+	To       netip.AddrPort
+	Requests int
+}
+
+// Outstanding lists all such flows.
+func (r *Run) Outstanding() []Outstanding {
+	var all []Outstanding
+	for _, w := range r.workers {
+		w.mu.Lock()
+		for i, f := range w.flows {
+			if n := f.Pending(); n > 0 {
+				all = append(all, Outstanding{w.task, w.remotes[i], n})
+			}
+		}
+		w.mu.Unlock()
+	}
+	return all
+}
+
+// Sample adds what was measured since the last call.
+func (r *Run) Sample(stats *Stats, lat *Latencies) {
+	for _, w := range r.workers {
+		w.sample(stats, lat)
+	}
+}
+
+// Sent is how many messages went out on each flow, modulo 2^32: that of task i to
+// the peer's task j is number i*Tasks+j.
+func (r *Run) Sent() []uint32 {
+	all := make([]uint32, 0, r.cfg.Tasks*r.cfg.Tasks)
+	for _, w := range r.workers {
+		w.mu.Lock()
+		for _, f := range w.flows {
+			all = append(all, f.Sent())
+		}
+		w.mu.Unlock()
+	}
+	return all
+}
+
+// errAccount says that a peer's account cannot be true.
+var errAccount = errors.New("the peer's account of what it sent does not fit what arrived")
+
+// Lost is how many messages of the peer did not arrive, by its own Sent.
+func (r *Run) Lost(sent []uint32) (uint64, error) {
+	n := r.cfg.Tasks
+	if len(sent) != n*n {
+		return r.Missing(), fmt.Errorf("%w: %d flows instead of %d", errAccount, len(sent), n*n)
+	}
+	var lost uint64
+	var err error
+	for _, w := range r.workers {
+		w.mu.Lock()
+		for j, f := range w.flows {
+			missing, ok := f.MissingOf(sent[j*n+w.task])
+			lost += missing
+			if !ok {
+				err = fmt.Errorf("%w: task %d sent %d to task %d, where %d was expected next", errAccount, j, sent[j*n+w.task], w.task, f.Incoming().Next())
+			}
+		}
+		w.mu.Unlock()
+	}
+	return lost, err
+}
+
+// Missing is how many messages of the peer did not arrive although later ones did.
+func (r *Run) Missing() uint64 {
+	var n uint64
+	for _, w := range r.workers {
+		w.mu.Lock()
+		for _, f := range w.flows {
+			n += f.Incoming().Missing()
+		}
+		w.mu.Unlock()
+	}
+	return n
+}
+
+// Gap returns the longest time in which nothing arrived at a task, and the longest that it took to get
+// an answer to a request sent in such a time. They are 0 if nothing ever stopped.
+func (r *Run) Gap() (longest, recovery time.Duration) {
+	for _, w := range r.workers {
+		w.mu.Lock()
+		longest, recovery = max(longest, w.gap.longest), max(recovery, w.gap.recovery)
+		w.mu.Unlock()
+	}
+	return longest, recovery
+}
+
+// ResetGap begins anew with Gap.
+func (r *Run) ResetGap() {
+	for _, w := range r.workers {
+		w.mu.Lock()
+		w.gap = gapMeter{last: r.now()}
+		w.mu.Unlock()
+	}
+}
+
+// Stopped is closed when a worker has failed, or with StopOnFinding something was
+// found; Err then says which.
+func (r *Run) Stopped() <-chan struct{} { return r.stop }
+
+// Err is why Stopped was closed: nil for a finding.
+func (r *Run) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+func (r *Run) failed(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = err
+	}
+	r.stopLocked()
+}
+
+func (r *Run) stopLocked() {
+	select {
+	case <-r.stop:
+	default:
+		close(r.stop)
+	}
+}
+
+func (r *Run) finding(f Finding) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.found++
+	if len(r.findings) < r.cfg.MaxFindings {
+		r.findings = append(r.findings, f)
+	}
+	if r.cfg.StopOnFinding {
+		r.stopLocked()
+	}
+}
+
+// maxOutliers bounds how many are kept between two calls of Outliers.
+const maxOutliers = 1000
+
+func (r *Run) outlier(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.outliers) < maxOutliers {
+		r.outliers = append(r.outliers, d)
+	}
+}
+
+// News returns the findings and outliers since the last call, at most MaxFindings of the former in all.
+func (r *Run) News() (findings []Finding, outliers []time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	findings, outliers = r.findings, r.outliers
+	r.cfg.MaxFindings -= len(findings)
+	r.findings, r.outliers = nil, nil
+	return findings, outliers
+}
+
+// Found is how many findings there were.
+func (r *Run) Found() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.found
+}
+
+// Close ends the workers and closes the sockets. What the peer's kernel has not
+// acknowledged is dropped.
+func (r *Run) Close() error {
+	r.state.Store(int32(ended))
+	r.done.Wait()
+	var errs []error
+	for _, w := range r.workers {
+		if r.cfg.CancelSentTo {
+			for _, to := range w.remotes {
+				errs = append(errs, w.sock.Conn().CancelSentTo(netip.AddrPortFrom(r.cfg.Peer, to.Port())))
+			}
+		}
+		errs = append(errs, w.sock.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,88 @@
+package stress
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/rdskit/rdskit/internal/latency"
+	"github.com/rdskit/rdskit/internal/stress/flow"
+)
+
+// Buckets is how many powers of two Stats.RTTs has, in microseconds.
+const Buckets = 32
+
+// Stats are what a worker, or a whole run, measured during some time.
+type Stats struct {
+	flow.Account
+
+	// SendTime is the sum of the time in sendmsg for requests.
+	SendTime time.Duration
+	// RTTSum is the sum of all round trips, of requests to their answers.
+	RTTSum time.Duration
+	// RTTs counts them by floor(log2) of microseconds; under 1 us counts as 1, and the last
+	// has all that are longer.
+	RTTs [Buckets]uint64
+
+	// ReadBytes and WriteBytes moved by RDMA into this host and out of it.
+	RDMAInBytes, RDMAOutBytes uint64
+
+	// Congested and Full count refusals by a congested destination and a full send buffer.
+	Congested, Full uint64
+	// Waits counts how often a worker had nothing to do.
+	Waits uint64
+}
+
+func (s *Stats) recordRTT(d time.Duration) {
+	s.RTTSum += d
+	us := max(uint64(max(d, 0)/time.Microsecond), 1)
+	s.RTTs[min(bits.Len64(us)-1, Buckets-1)]++
+}
+
+// Add adds b to s.
+func (s *Stats) Add(b *Stats) {
+	s.Account.Add(&b.Account)
+	s.SendTime += b.SendTime
+	s.RTTSum += b.RTTSum
+	for i, n := range b.RTTs {
+		s.RTTs[i] += n
+	}
+	s.RDMAInBytes += b.RDMAInBytes
+	s.RDMAOutBytes += b.RDMAOutBytes
+	s.Congested += b.Congested
+	s.Full += b.Full
+	s.Waits += b.Waits
+}
+
+// Bytes is the bytes of all messages, sent and received.
+func (s *Stats) Bytes() uint64 {
+	return s.RequestBytesSent + s.RequestBytesReceived + s.AckBytesSent + s.AckBytesReceived
+}
+
+// MeanSendTime and MeanRTT are 0 if there was nothing to measure.
+func (s *Stats) MeanSendTime() time.Duration { return mean(s.SendTime, s.RequestsSent) }
+
+// MeanRTT is the mean round trip.
+func (s *Stats) MeanRTT() time.Duration { return mean(s.RTTSum, s.AcksReceived) }
+
+func mean(sum time.Duration, n uint64) time.Duration {
+	if n == 0 {
+		return 0
+	}
+	return sum / time.Duration(n)
+}
+
+// Latencies are how long things took, in full.
+type Latencies struct {
+	RTT latency.Histogram
+	// Receive is where received messages spent their time in the kernel, by RXPathNames.
+	Receive [3]latency.Histogram
+}
+
+func (l *Latencies) merge(o *Latencies) {
+	l.RTT.Merge(&o.RTT)
+	o.RTT.Reset()
+	for i := range l.Receive {
+		l.Receive[i].Merge(&o.Receive[i])
+		o.Receive[i].Reset()
+	}
+}

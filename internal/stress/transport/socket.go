@@ -1,0 +1,136 @@
+// Package transport moves the messages of rds-stress: a socket that never
+// waits, and a wait for it, on a thread of its own. It goes past the runtime's
+// poller, which would cost each round a trip through the scheduler.
+package transport
+
+import (
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/rdskit/rdskit/internal/abi"
+	"github.com/rdskit/rdskit/internal/sys"
+	"github.com/rdskit/rdskit/rdssock"
+)
+
+const (
+	// controlSize is the room for control messages of one message, in bytes.
+	controlSize = 512
+	// Messages up to smallMessage bytes are received maxBatch at a time. Larger ones are faster
+	// one by one, in a buffer that stays in the cache.
+	smallMessage = 4096
+	maxBatch     = 32
+)
+
+// A Socket sends and receives without waiting. All but Close is called within Run.
+type Socket struct {
+	conn *rdssock.Conn
+	fd   uintptr
+
+	out   sys.Msg
+	one   sys.Msg // for large messages
+	batch sys.Batch
+	small bool
+
+	buffers  [][]byte
+	controls [][controlSize]byte
+	got      int
+}
+
+// Listen opens a socket for messages of up to size bytes.
+func Listen(local netip.AddrPort, cfg *rdssock.Config, size int) (*Socket, error) {
+	conn, err := rdssock.Listen(local, cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &Socket{conn: conn, small: size <= smallMessage}
+	n := 1
+	if s.small {
+		n = maxBatch
+		s.batch.Resize(n)
+	}
+	s.controls = make([][controlSize]byte, n)
+	for range n {
+		s.buffers = append(s.buffers, make([]byte, size+1)) // a longer message shows
+	}
+	return s, nil
+}
+
+// Conn is the socket for all that is not in the loop.
+func (s *Socket) Conn() *rdssock.Conn { return s.conn }
+
+// Close closes the socket, after Run has returned.
+func (s *Socket) Close() error { return s.conn.Close() }
+
+// Run calls f, during which the socket can be used.
+func (s *Socket) Run(f func()) error {
+	raw, err := s.conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return raw.Control(func(fd uintptr) {
+		s.fd = fd
+		f()
+	})
+}
+
+// Send sends header and payload as one message, with control messages if there are any. EAGAIN says
+// that the send buffer is full, ENOBUFS that the destination is congested.
+func (s *Socket) Send(header, payload, control []byte, to netip.AddrPort, scope uint32) syscall.Errno {
+	s.out.SetName(to, scope)
+	s.out.SetParts(header, payload)
+	s.out.SetControl(control)
+	_, errno := s.out.Send(s.fd, 0)
+	return errno
+}
+
+// Receive takes what is there, and returns how many messages that is: 0 if there are none.
+func (s *Socket) Receive() (int, syscall.Errno) {
+	if !s.small {
+		s.one.SetData(s.buffers[0])
+		s.one.SetControl(s.controls[0][:])
+		n, errno := s.one.Recv(s.fd, 0)
+		if errno != 0 {
+			return 0, quiet(errno)
+		}
+		s.got = n
+		return 1, 0
+	}
+	for i := range s.buffers {
+		s.batch.Set(i, s.buffers[i], s.controls[i][:])
+	}
+	n, errno := s.batch.Recv(s.fd, 0, 0)
+	return n, quiet(errno)
+}
+
+// More reports whether Receive, which returned n, may have left messages behind.
+func (s *Socket) More(n int) bool { return n == len(s.buffers) }
+
+func quiet(errno syscall.Errno) syscall.Errno {
+	if errno == syscall.EAGAIN {
+		return 0
+	}
+	return errno
+}
+
+// Message is number i of what was received: its bytes, control messages and source,
+// which is invalid if it is notifications only. All are valid until the next Receive.
+func (s *Socket) Message(i int) (data, control []byte, from netip.AddrPort) {
+	if !s.small {
+		from, _, _ = s.one.Name()
+		return s.buffers[0][:s.got], s.controls[0][:s.one.ControlLen()], from
+	}
+	n, oobn, _, name := s.batch.Message(i)
+	from, _, _ = abi.ParseSockaddr(name)
+	return s.buffers[i][:n], s.controls[i][:oobn], from
+}
+
+// Wait waits until there are messages or notifications or, if write is set, room in the send buffer.
+func (s *Socket) Wait(write bool, timeout time.Duration) (readable, writable bool, errno syscall.Errno) {
+	events := sys.PollIn
+	if write {
+		events |= sys.PollOut
+	}
+	got, errno := sys.Poll(s.fd, events, timeout)
+	return got&^sys.PollOut != 0, got&sys.PollOut != 0, errno
+}

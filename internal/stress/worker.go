@@ -1,0 +1,475 @@
+package stress
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rdskit/rdskit/cmsg"
+	"github.com/rdskit/rdskit/internal/ping"
+	"github.com/rdskit/rdskit/internal/stress/flow"
+	"github.com/rdskit/rdskit/internal/stress/transport"
+	"github.com/rdskit/rdskit/internal/stress/wire"
+	"github.com/rdskit/rdskit/rdssock"
+)
+
+const (
+	// idle is how long a worker waits at most before it looks whether the run has ended.
+	idle = 50 * time.Millisecond
+	// retest is when a worker tries a congested destination again although the kernel has not
+	// called: before 6.1.190 it could forget to.
+	retest = 100 * time.Millisecond
+	// maxRounds bounds how long a worker receives before it sends.
+	maxRounds = 8
+	// pause is how long nothing has to arrive for it to count as a gap.
+	pause = 100 * time.Millisecond
+)
+
+// A worker is one task: a socket, and a flow to each task of the peer. It runs
+// on a thread of its own.
+type worker struct {
+	run     *Run
+	task    int
+	sock    *transport.Socket
+	remotes []netip.AddrPort
+	scope   uint32
+	sizes   *rand.Rand // nil if they do not vary
+
+	mu    sync.Mutex // held but for the waits; guards what follows
+	flows []*flow.Flow
+	stats Stats // since the last sample
+	lat   Latencies
+	gap   gapMeter
+	err   error
+
+	congested      []bool
+	anyCongested   bool
+	congestedSince time.Duration
+	full           bool // the send buffer
+	first          int  // flow to begin with, so that each has its turn
+	next           time.Duration
+	interval       time.Duration // between requests, with a rate
+	burst          burst
+}
+
+func newWorker(r *Run, task int) (*worker, error) {
+	c := r.cfg
+	w := &worker{
+		run: r, task: task,
+		remotes:   make([]netip.AddrPort, c.Tasks),
+		flows:     make([]*flow.Flow, c.Tasks),
+		congested: make([]bool, c.Tasks),
+		burst:     burst{sending: true, seen: -1},
+	}
+	if c.Bursty && c.Requests {
+		w.burst.seen = 0
+	}
+	local := netip.AddrPortFrom(c.Local, c.port(task))
+	buffer := int(min(c.buffer(), 1<<30))
+	sc := &rdssock.Config{
+		Transport: c.Transport, TOS: c.TOS, NetNS: c.NetNS, NoCongestionMonitor: c.NoCongMonitor,
+		SendBuffer: buffer, ReceiveBuffer: buffer,
+	}
+	if c.RXPath {
+		sc.RXPath = RXPath
+	}
+	var err error
+	if w.sock, err = transport.Listen(local, sc, max(c.Shape.ReqSize, c.Shape.AckSize)); err != nil {
+		return nil, err
+	}
+	if zone := c.Peer.Zone(); zone != "" {
+		if w.scope, err = scope(zone); err != nil {
+			w.sock.Close()
+			return nil, err
+		}
+	}
+	plainLocal := netip.AddrPortFrom(c.Local.WithZone(""), local.Port())
+	for i := range w.flows {
+		w.remotes[i] = netip.AddrPortFrom(c.Peer.WithZone(""), c.port(i))
+		w.flows[i] = flow.New(&c.Shape, plainLocal, w.remotes[i])
+	}
+	if c.MinReqSize < c.Shape.ReqSize {
+		w.sizes = rand.New(rand.NewPCG(c.Seed, uint64(task)))
+	}
+	if c.Rate > 0 {
+		w.interval = time.Duration(float64(c.Tasks) / c.Rate * float64(time.Second))
+	}
+	return w, nil
+}
+
+// RXPath are the stretches of the receive path that Config.RXPath measures.
+var RXPath = []cmsg.RXPoint{cmsg.RXHeaderToStart, cmsg.RXReassembly, cmsg.RXDelivery}
+
+func scope(zone string) (uint32, error) {
+	if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
+		return uint32(n), nil
+	}
+	i, err := net.InterfaceByName(zone)
+	if err != nil {
+		return 0, err
+	}
+	return uint32(i.Index), nil
+}
+
+// loop works until the run has ended.
+func (w *worker) loop() {
+	runtime.LockOSThread() // never unlocked: the thread ends with the worker
+	if w.run.cfg.Realtime {
+		if err := transport.Realtime(); err != nil {
+			w.fail(fmt.Errorf("sched_setscheduler(SCHED_RR) failed: %w", err))
+			return
+		}
+	}
+	// The tasks of a rate take turns.
+	w.next = w.run.now() + w.interval*time.Duration(w.task)/time.Duration(w.run.cfg.Tasks)
+	w.gap.last = w.run.now()
+	err := w.sock.Run(func() {
+		for w.turn() {
+		}
+	})
+	if err != nil {
+		w.fail(err)
+	}
+}
+
+// turn receives, sends, and waits if there was nothing to do.
+func (w *worker) turn() bool {
+	phase := w.run.phase()
+	if phase == ended {
+		return false
+	}
+	w.mu.Lock()
+	received := w.burst.receives() && w.receive()
+	w.send(phase)
+	wait := w.waitTime()
+	write := w.full
+	failed := w.err != nil
+	if !received {
+		w.stats.Waits++
+	}
+	w.mu.Unlock()
+	if failed {
+		return false
+	}
+	if received || wait <= 0 {
+		return true
+	}
+	_, writable, errno := w.sock.Wait(write, wait)
+	if errno != 0 {
+		w.fail(os.NewSyscallError("ppoll", errno))
+		return false
+	}
+	if writable {
+		w.full = false
+	}
+	return true
+}
+
+func (w *worker) fail(err error) {
+	w.mu.Lock()
+	if w.err == nil {
+		w.err = err
+	}
+	w.mu.Unlock()
+	w.run.failed(err)
+}
+
+// waitTime is how long there is nothing to do unless something arrives.
+func (w *worker) waitTime() time.Duration {
+	wait := idle
+	if w.interval > 0 && !w.full && w.run.phase() == running {
+		wait = min(wait, w.next-w.run.now())
+	}
+	if !w.burst.receives() {
+		wait = min(wait, time.Millisecond)
+	}
+	return wait
+}
+
+// receive takes what has arrived.
+func (w *worker) receive() bool {
+	any := false
+	for range maxRounds {
+		n, errno := w.sock.Receive()
+		if errno != 0 {
+			w.err = os.NewSyscallError("recvmsg", errno)
+			w.run.failed(w.err)
+			return any
+		}
+		if n == 0 {
+			return any
+		}
+		any = true
+		now := w.run.now()
+		for i := range n {
+			data, control, from := w.sock.Message(i)
+			if len(control) > 0 {
+				w.control(control)
+			}
+			if from.IsValid() {
+				w.message(data, from, now)
+			}
+		}
+		if !w.sock.More(n) {
+			break
+		}
+	}
+	return any
+}
+
+// message takes in one message.
+func (w *worker) message(data []byte, from netip.AddrPort, now time.Duration) {
+	if from.Port() == 0 {
+		return // the answer to a ping
+	}
+	c := w.run.cfg
+	task := int(from.Port() - c.Port - 1)
+	if task >= c.Tasks || from.Addr() != w.remotes[0].Addr() {
+		w.stats.Foreign++
+		w.finding(Finding{Fault: flow.Unexpected, From: from})
+		return
+	}
+	f := w.flows[task]
+	r := f.Receive(data)
+	if r.Fault != flow.NoFault {
+		w.finding(Finding{Fault: r.Fault, From: from, Seq: r.Seq, Expected: f.Incoming().Next(), Index: r.Index, Length: len(data)})
+	}
+	w.gap.progress(now)
+	if r.Op == wire.Ack {
+		rtt := now - time.Duration(r.SentAt)
+		w.stats.recordRTT(rtt)
+		w.lat.RTT.Record(rtt)
+		w.gap.answered(now, time.Duration(r.SentAt))
+		if c.OutlierAbove > 0 && rtt > c.OutlierAbove {
+			w.run.outlier(rtt)
+		}
+	}
+}
+
+func (w *worker) finding(f Finding) {
+	f.Task = w.task
+	w.run.finding(f)
+}
+
+// control takes in notifications, and what comes with a message.
+func (w *worker) control(b []byte) {
+	it := cmsg.Parse(w.sock.Conn().Dialect(), b)
+	for it.Next() {
+		m := it.Message()
+		switch m.Kind() {
+		case cmsg.KindCongestionUpdate:
+			if classes, err := m.CongestionUpdate(); err == nil {
+				w.uncongest(classes)
+			}
+		case cmsg.KindRXPathLatency:
+			l, err := m.RXPathLatency()
+			if err != nil {
+				continue
+			}
+			for _, t := range l.Traces[:l.N] {
+				if t.Point < 3 && t.Elapsed >= 0 && t.Elapsed < time.Hour {
+					w.lat.Receive[t.Point].Record(t.Elapsed)
+				}
+			}
+		}
+	}
+}
+
+func (w *worker) uncongest(classes cmsg.CongestionMask) {
+	w.anyCongested = false
+	for i := range w.congested {
+		if classes.Contains(w.remotes[i].Port()) {
+			w.congested[i] = false
+		}
+		w.anyCongested = w.anyCongested || w.congested[i]
+	}
+}
+
+// send sends what there is to send: answers first.
+func (w *worker) send(phase phase) {
+	c := w.run.cfg
+	if w.anyCongested && w.run.now()-w.congestedSince > retest {
+		w.uncongest(^cmsg.CongestionMask(0))
+	}
+	if w.full {
+		return
+	}
+	for i := range w.flows {
+		if !w.acks(w.at(i)) {
+			return
+		}
+	}
+	if phase != running || !c.Requests || !w.burst.sends() {
+		w.burst.step(w)
+		return
+	}
+	if w.interval > 0 {
+		w.scheduled()
+		return
+	}
+	started := time.Duration(-1)
+	for i := range w.flows {
+		n := w.at(i)
+		f := w.flows[n]
+		for !w.congested[n] && !f.Full() {
+			if started < 0 {
+				started = w.run.now()
+			}
+			if !w.request(n, &started, started) {
+				break
+			}
+		}
+		if w.full || w.err != nil {
+			break
+		}
+	}
+	w.first++
+	w.burst.step(w)
+}
+
+// at is the flow that is number i this time.
+func (w *worker) at(i int) int { return (w.first + i) % len(w.flows) }
+
+// scheduled sends the requests that are due. One that finds no flow with room stays due,
+// and its round trip counts from when it was to be sent.
+func (w *worker) scheduled() {
+	now := w.run.now()
+	for w.next <= now && !w.full && w.err == nil {
+		n := w.room()
+		if n < 0 {
+			return
+		}
+		if w.request(n, &now, w.next) {
+			w.next += w.interval
+			w.first++
+		}
+	}
+}
+
+// room finds a flow that can take a request.
+func (w *worker) room() int {
+	for i := range w.flows {
+		if n := w.at(i); !w.congested[n] && !w.flows[n].Full() {
+			return n
+		}
+	}
+	return -1
+}
+
+// request sends one to flow n. clock is the time before and becomes the time after; at is what the
+// round trip counts from.
+func (w *worker) request(n int, clock *time.Duration, at time.Duration) bool {
+	f := w.flows[n]
+	size := w.run.cfg.Shape.ReqSize
+	if w.sizes != nil {
+		size = w.run.cfg.MinReqSize + w.sizes.IntN(size-w.run.cfg.MinReqSize+1)
+	}
+	header, payload := f.Request(size)
+	if !w.transmit(n, header, payload) {
+		return false
+	}
+	f.RequestSent(size, int64(at))
+	now := w.run.now()
+	w.stats.SendTime += now - *clock
+	*clock = now
+	return true
+}
+
+// acks sends the answers that flow n owes. It reports whether others may go on.
+func (w *worker) acks(n int) bool {
+	f := w.flows[n]
+	for f.Owes() > 0 && !w.congested[n] {
+		header, payload := f.Ack()
+		if !w.transmit(n, header, payload) {
+			return !w.full && w.err == nil
+		}
+		f.AckSent()
+	}
+	return true
+}
+
+func (w *worker) transmit(n int, header, payload []byte) bool {
+	errno := w.sock.Send(header, payload, nil, w.remotes[n], w.scope)
+	switch errno {
+	case 0:
+		return true
+	case syscall.EAGAIN:
+		w.stats.Full++
+		w.full = true
+	case syscall.ENOBUFS:
+		w.stats.Congested++
+		if !w.anyCongested {
+			w.congestedSince = w.run.now()
+		}
+		w.congested[n], w.anyCongested = true, true
+	default:
+		w.err = &SendError{Errno: errno, To: w.remotes[n], Size: len(header) + len(payload)}
+		w.run.failed(w.err)
+	}
+	return false
+}
+
+// A SendError is a message that the kernel refused for good.
+type SendError struct {
+	Errno syscall.Errno
+	To    netip.AddrPort
+	Size  int // bytes
+}
+
+func (e *SendError) Error() string {
+	return fmt.Sprintf("sendto() failed, errno: %d (%s)", int(e.Errno), ping.Strerror(e.Errno))
+}
+
+// Unwrap returns the Errno.
+func (e *SendError) Unwrap() error { return e.Errno }
+
+// Explain says what the kernel had against it.
+func (e *SendError) Explain() string {
+	switch e.Errno {
+	case syscall.EMSGSIZE:
+		return fmt.Sprintf("a message of %d bytes is longer than the socket's send buffer, which net.core.wmem_max caps without CAP_NET_ADMIN, or than 1 MiB", e.Size)
+	case syscall.EINVAL:
+		return "the kernel takes no such control message or destination: " + e.To.String()
+	}
+	return "to " + e.To.String()
+}
+
+// expire gives up what has waited for too long.
+func (w *worker) expire() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.run.now() - w.run.cfg.GiveUp
+	for _, f := range w.flows {
+		f.Expire(int64(before))
+	}
+}
+
+// sample hands over what was measured since the last time.
+func (w *worker) sample(stats *Stats, lat *Latencies) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.flows {
+		w.stats.Account.Add(&f.Account)
+		f.Account = flow.Account{}
+	}
+	stats.Add(&w.stats)
+	w.stats = Stats{}
+	lat.merge(&w.lat)
+}
+
+func (w *worker) pending() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, f := range w.flows {
+		n += f.Pending()
+	}
+	return n
+}

@@ -16,7 +16,7 @@ import (
 // answer a ping there, and connections of other network namespaces, which kernels before
 // 6.1.190 show as well. IPv6 connections count as of TOS 0 where the kernel does not tell.
 func (f *Finder) FindAll(ctx context.Context) ([]Target, error) {
-	if err := f.checkModule(); err != nil {
+	if err := f.CheckModule(); err != nil {
 		return nil, err
 	}
 	snapshot, err := rdsinfo.Read(&rdsinfo.Config{NetNS: f.NetNS, IPv4Only: f.Network == "ip4"}, rdsinfo.Connections)

@@ -42,7 +42,7 @@ type Finder struct {
 //
 // It opens a socket to see that it can be done, but sends nothing.
 func (f *Finder) Find(ctx context.Context, host string) ([]Target, error) {
-	if err := f.checkModule(); err != nil {
+	if err := f.CheckModule(); err != nil {
 		return nil, err
 	}
 	addrs, err := f.lookup(ctx, host)

@@ -47,8 +47,9 @@ func (e *TargetError) Unwrap() []error {
 	return []error{e.Err, e.Errno}
 }
 
-// checkModule sees that opening a socket does not load the rds module unasked.
-func (f *Finder) checkModule() error {
+// CheckModule returns an error if opening a socket would load the rds module unasked, or fail
+// for want of it.
+func (f *Finder) CheckModule() error {
 	if f.Load || f.Modules.Loaded("rds") {
 		return nil
 	}

@@ -23,6 +23,9 @@ type Config struct {
 	Port        uint16
 	Tasks       int
 	Shape       flow.Shape
+	// DetectLayout says that Shape.Layout is a guess, and that the first message of the
+	// peer, which has the pattern of C as its payload, decides between wire.Basic and wire.Async.
+	DetectLayout bool
 	// MinReqSize is less than Shape.ReqSize if sizes vary, in bytes.
 	MinReqSize int
 
@@ -93,3 +96,23 @@ func (e *LimitError) Error() string {
 }
 
 func (c *Config) port(task int) uint16 { return c.Port + 1 + uint16(task) }
+
+// Times of a run that is not told otherwise.
+const (
+	DefaultWarmUp   = 4 * time.Second
+	DefaultInterval = time.Second
+	DefaultGiveUp   = 5 * time.Second
+)
+
+// Check refuses a run that is too large, or that leaves no port for its tasks.
+func (c *Config) Check() error {
+	switch {
+	case c.Tasks < 1 || c.Tasks > MaxTasks:
+		return &LimitError{"a number of tasks (-t) of", uint64(c.Tasks), MaxTasks, "and 1 at least"}
+	case c.Shape.Depth < 1 || c.Shape.Depth > MaxDepth:
+		return &LimitError{"a depth (-d) of", uint64(c.Shape.Depth), MaxDepth, "the index of a message has 16 bits; and 1 at least"}
+	case int(c.Port)+c.Tasks > 65535:
+		return &LimitError{"a port (-p) of", uint64(c.Port), uint64(65535 - c.Tasks), "each task has one of the ports that follow"}
+	}
+	return nil
+}

@@ -371,3 +371,15 @@ func (r *Run) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Agree sets what is known only when both sides have met, before Start: whether the peer is rdskit.
+func (r *Run) Agree(rdskit bool) {
+	if !rdskit {
+		r.cfg.GiveUp = 0 // C goes by the order of the slots
+	}
+	for _, w := range r.workers {
+		w.shape.Peer = rdskit
+		w.shape.AnyReqSize = rdskit && r.cfg.MinReqSize < r.cfg.Shape.ReqSize
+	}
+	r.cfg.Shape.Peer = rdskit
+}

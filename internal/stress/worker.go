@@ -37,6 +37,7 @@ const (
 type worker struct {
 	run     *Run
 	task    int
+	shape   flow.Shape // its own, since the layout may be found out from what arrives
 	sock    *transport.Socket
 	remotes []netip.AddrPort
 	scope   uint32
@@ -49,6 +50,7 @@ type worker struct {
 	gap   gapMeter
 	err   error
 
+	undecided      bool // how long the peer's header is
 	congested      []bool
 	anyCongested   bool
 	congestedSince time.Duration
@@ -62,7 +64,7 @@ type worker struct {
 func newWorker(r *Run, task int) (*worker, error) {
 	c := r.cfg
 	w := &worker{
-		run: r, task: task,
+		run: r, task: task, shape: c.Shape, undecided: c.DetectLayout,
 		remotes:   make([]netip.AddrPort, c.Tasks),
 		flows:     make([]*flow.Flow, c.Tasks),
 		congested: make([]bool, c.Tasks),
@@ -93,7 +95,7 @@ func newWorker(r *Run, task int) (*worker, error) {
 	plainLocal := netip.AddrPortFrom(c.Local.WithZone(""), local.Port())
 	for i := range w.flows {
 		w.remotes[i] = netip.AddrPortFrom(c.Peer.WithZone(""), c.port(i))
-		w.flows[i] = flow.New(&c.Shape, plainLocal, w.remotes[i])
+		w.flows[i] = flow.New(&w.shape, plainLocal, w.remotes[i])
 	}
 	if c.MinReqSize < c.Shape.ReqSize {
 		w.sizes = rand.New(rand.NewPCG(c.Seed, uint64(task)))
@@ -236,6 +238,9 @@ func (w *worker) message(data []byte, from netip.AddrPort, now time.Duration) {
 		w.finding(Finding{Fault: flow.Unexpected, From: from})
 		return
 	}
+	if w.undecided {
+		w.shape.Layout, w.undecided = flow.Detect(data), false
+	}
 	f := w.flows[task]
 	r := f.Receive(data)
 	if r.Fault != flow.NoFault {
@@ -306,7 +311,7 @@ func (w *worker) send(phase phase) {
 			return
 		}
 	}
-	if phase != running || !c.Requests || !w.burst.sends() {
+	if phase != running || !c.Requests || !w.burst.sends() || w.undecided {
 		w.burst.step(w)
 		return
 	}

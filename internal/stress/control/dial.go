@@ -7,12 +7,16 @@ import (
 	"net/netip"
 	"syscall"
 	"time"
+
+	"github.com/rdskit/rdskit/internal/netns"
 )
 
 // A Dialer connects the active side to the passive side.
 type Dialer struct {
 	// Local is the address to connect from; an invalid one leaves it to the kernel.
 	Local netip.Addr
+	// NetNS is the descriptor of a network namespace, 0 for that of the calling thread.
+	NetNS int
 	// Retries is how often to try again, once a second, where the peer may only not be there yet.
 	Retries int
 	// Retrying, if not nil, hears of each failure that another try follows.
@@ -26,7 +30,11 @@ func (d *Dialer) Dial(ctx context.Context, peer netip.AddrPort) (*Conn, error) {
 		nd.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(d.Local, 0))
 	}
 	for retries := 0; ; retries++ {
-		nc, err := nd.DialContext(ctx, "tcp", peer.String())
+		var nc net.Conn
+		err := netns.Do(d.NetNS, func() (err error) {
+			nc, err = nd.DialContext(ctx, "tcp", peer.String())
+			return err
+		})
 		if err == nil {
 			return NewConn(nc), nil
 		}

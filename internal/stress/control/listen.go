@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdskit/rdskit/internal/netns"
 	"github.com/rdskit/rdskit/internal/stress/wire"
 )
 
@@ -39,7 +40,9 @@ type Offer struct {
 // Listen opens the control port; an invalid address is every address of this host. allow limits
 // who may connect, if it is not empty. dropped hears of each connection that comes to nothing, one at
 // a time.
-func Listen(ctx context.Context, local netip.Addr, port uint16, allow []netip.Prefix, dropped func(from netip.AddrPort, why error)) (*Listener, error) {
+//
+// netnsFD is the descriptor of a network namespace, 0 for that of the calling thread.
+func Listen(ctx context.Context, netnsFD int, local netip.Addr, port uint16, allow []netip.Prefix, dropped func(from netip.AddrPort, why error)) (*Listener, error) {
 	network, host := "tcp", ""
 	if local.IsValid() {
 		host = local.String()
@@ -48,7 +51,11 @@ func Listen(ctx context.Context, local netip.Addr, port uint16, allow []netip.Pr
 			network = "tcp4"
 		}
 	}
-	nl, err := (&net.ListenConfig{}).Listen(ctx, network, net.JoinHostPort(host, fmt.Sprint(port)))
+	var nl net.Listener
+	err := netns.Do(netnsFD, func() (err error) {
+		nl, err = (&net.ListenConfig{}).Listen(ctx, network, net.JoinHostPort(host, fmt.Sprint(port)))
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +79,14 @@ func Listen(ctx context.Context, local netip.Addr, port uint16, allow []netip.Pr
 // Addr is where it listens.
 func (l *Listener) Addr() netip.AddrPort { return addrPort(l.l.Addr()) }
 
-// Close ends it, and the connections that it has not handed out.
+// Close ends it, and the connections that it has not handed out. It may be called again.
 func (l *Listener) Close() error {
 	l.cancel()
 	err := l.l.Close()
 	l.all.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
 	return err
 }
 

@@ -60,6 +60,15 @@ func (s *Shape) checksum(header, payload []byte) uint32 {
 // again that may have been given up.
 func (s *Shape) window() uint32 { return uint32(8*s.Depth + 1024) }
 
+// Detect finds out how long the header of an IPv4 message of C is that was sent with -v.
+func Detect(b []byte) wire.Layout {
+	const sure = 3
+	if len(b) >= int(wire.Basic)+sure && string(b[wire.Basic:wire.Basic+sure]) == string(wire.AppendPattern(nil, sure)) {
+		return wire.Basic
+	}
+	return wire.Async
+}
+
 // A Flow is the messages between one local and one remote socket, in both directions.
 // It is not safe for concurrent use.
 type Flow struct {

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/rdskit/rdskit/internal/cli"
+	"github.com/rdskit/rdskit/internal/netns"
+	"github.com/rdskit/rdskit/internal/ping"
+	"github.com/rdskit/rdskit/internal/route"
+	"github.com/rdskit/rdskit/internal/stress"
+	"github.com/rdskit/rdskit/internal/stress/wire"
+	"github.com/rdskit/rdskit/rdssock"
+)
+
+// maxFindings is how many faults are told one by one.
+const maxFindings = 20
+
+func (o *options) run(c *cli.Context) error {
+	if err := o.check(c.Args().Slice()); err != nil {
+		return err
+	}
+	if err := o.refuse(); err != nil {
+		return err
+	}
+	namespace := 0
+	if o.netns != "" {
+		f, err := netns.Open(o.netns)
+		if err != nil {
+			return fmt.Errorf("--netns: %w", err)
+		}
+		defer f.Close()
+		namespace = int(f.Fd())
+	}
+	ctx, _, stop := cli.Signals(c.Context)
+	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	report := o.reporter()
+	notify := func(e stress.Event) {
+		report.event(e)
+		if o.stdout.Err() != nil {
+			cancel() // nobody hears of the rest
+		}
+	}
+	var sum *stress.Summary
+	var err error
+	switch {
+	case o.send == "":
+		sum, err = o.wait(ctx, namespace, notify)
+	case o.reset:
+		return o.resetConnection(ctx, namespace)
+	default:
+		sum, err = o.active(ctx, namespace, notify)
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = nil
+	}
+	if sum != nil && o.hdrLog != "" {
+		if lerr := writeLog(o.hdrLog, sum); lerr != nil && err == nil {
+			err = lerr
+		}
+	}
+	switch werr := o.stdout.Err(); {
+	case werr != nil:
+		return werr
+	case err != nil:
+		return o.explain(err)
+	case sum != nil && sum.Failed():
+		return &cli.ExitError{Status: cli.Failed, Err: sum.Err}
+	}
+	return nil
+}
+
+// refuse names what the kernel or this release cannot do, first as C says it.
+func (o *options) refuse() error {
+	if o.rdmaSize.Value > 0 {
+		return &cli.UsageError{Option: "-D", Reason: "comes with RDMA support, which is not there yet"}
+	}
+	if o.async {
+		// What C prints when the kernel refuses the control message.
+		err := &stress.SendError{Errno: syscall.EINVAL}
+		return fmt.Errorf("%w\n--async needs a UEK kernel: mainline has no RDS_CMSG_ASYNC_SEND", err)
+	}
+	return nil
+}
+
+// explain puts what C says about an error first.
+func (o *options) explain(err error) error {
+	var send *stress.SendError
+	switch {
+	case errors.As(err, &send):
+		return fmt.Errorf("%w\n%s", err, send.Explain())
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("bind() failed, errno: %d (Address already in use)\n%w: another rds-stress runs there, or -p names other ports", int(syscall.EADDRINUSE), err)
+	}
+	var peer *stress.PeerError
+	if errors.As(err, &peer) || errors.Is(err, stress.ErrPeerGone) {
+		return &cli.ExitError{Status: cli.Failed, Err: err}
+	}
+	return err
+}
+
+// wait is the passive side.
+func (o *options) wait(ctx context.Context, namespace int, notify func(stress.Event)) (*stress.Summary, error) {
+	p := &stress.Passive{
+		Port: uint16(o.port.Value), Allow: o.allow, NetNS: namespace, Transport: rdssock.Transport(o.transport),
+		Processors: o.cpu, OutlierAbove: o.outlierAbove(), MaxFindings: maxFindings, CancelSentTo: o.cancelSentTo,
+		AbortAfter: seconds(o.abortAfter), MaxMemory: int64(o.memory.Value), Serve: o.serve, Notify: notify,
+	}
+	if o.recv != "" {
+		t, err := o.find(ctx, namespace, o.recv, "")
+		if err != nil {
+			return nil, err
+		}
+		p.Local = t.Addr
+	} else if err := o.checkModule(); err != nil {
+		return nil, err
+	}
+	return p.Run(ctx)
+}
+
+// active is the side that says what is to be done; with --self it is both.
+func (o *options) active(ctx context.Context, namespace int, notify func(stress.Event)) (*stress.Summary, error) {
+	t, err := o.find(ctx, namespace, o.send, o.recv)
+	if err != nil {
+		return nil, err
+	}
+	a, err := o.config(t, namespace)
+	if err != nil {
+		return nil, err
+	}
+	a.Notify = notify
+	if a.Config.LocalPeer, err = route.IsLocal(ctx, t.Addr, &route.Config{NetNS: namespace}); err != nil {
+		return nil, err
+	}
+	if t.Source == t.Addr {
+		return nil, fmt.Errorf("both sides would be at %v, where their ports collide: give -r another address of this host, such as 127.0.0.2", t.Addr)
+	}
+	if a.Config.LocalPeer && a.Config.TOS != 0 {
+		return nil, &cli.UsageError{Option: "-Q", Reason: fmt.Sprintf("is not for the loopback transport, which carries messages to %v: it takes no type of service but 0", t.Addr)}
+	}
+	if o.self {
+		return stress.Self(ctx, a)
+	}
+	return a.Run(ctx)
+}
+
+// find resolves a host, and sees that RDS can be used from source.
+func (o *options) find(ctx context.Context, namespace int, host, source string) (*ping.Target, error) {
+	f := &ping.Finder{Network: "ip", Source: source, NetNS: namespace, Load: o.load}
+	switch {
+	case o.ipv4:
+		f.Network = "ip4"
+	case o.ipv6:
+		f.Network = "ip6"
+	}
+	ts, err := f.Find(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	return &ts[0], nil
+}
+
+// checkModule sees that the side that waits does not find out only when a peer comes.
+func (o *options) checkModule() error {
+	return (&ping.Finder{Load: o.load}).CheckModule()
+}
+
+func (o *options) outlierAbove() time.Duration {
+	if !o.outliers.IsSet() {
+		return 0
+	}
+	return time.Duration(min(o.outliers.Value, 1<<40)) * time.Microsecond
+}
+
+func seconds(n cli.Number) time.Duration { return time.Duration(n.Value) * time.Second }
+
+// config is what the options say of a run with t.
+func (o *options) config(t *ping.Target, namespace int) (*stress.Active, error) {
+	a := &stress.Active{
+		Peer: stress.PeerVersion(o.peer), Retries: int(o.connectRetries.Value),
+		Plan: stress.Plan{
+			WarmUp: o.warmup.Duration, Duration: seconds(o.time), Interval: o.interval.Duration,
+			AbortAfter: seconds(o.abortAfter), Processors: o.cpu || o.perfdata,
+		},
+		Config: stress.Config{
+			Local: t.Source, Peer: t.Addr, Port: uint16(o.port.Value), Tasks: int(o.tasks.Value),
+			Requests: true, Rate: float64(o.rate), Bursty: o.bursty || o.syncBursty, SyncBursty: o.syncBursty,
+			GiveUp: o.giveUp.Duration, Seed: o.seed.Value, Transport: rdssock.Transport(o.transport),
+			TOS: uint8(o.tos.Value), NetNS: namespace, NoCongMonitor: o.congMonitor.Value == 0,
+			RXPath: o.rxPath, Realtime: o.realtime, OutlierAbove: o.outlierAbove(),
+			CancelSentTo: o.cancelSentTo, MaxFindings: maxFindings, StopOnFinding: o.strict,
+		},
+		Options: wire.Options{
+			Time: uint32(o.time.Value), SummaryOnly: o.summaryOnly, RTPrio: o.realtime, Trace: o.trace,
+			ShowParams: o.showParams, ShowPerfdata: o.perfdata, RDMAUseFence: true, Simplex: o.simplex,
+			RDMAVector: 1, ConnectRetries: uint32(o.connectRetries.Value),
+		},
+	}
+	if o.seed.Value == 0 && !o.seed.IsSet() {
+		a.Config.Seed = uint64(time.Now().UnixNano())
+	}
+	s := &a.Config.Shape
+	s.Layout = a.Peer.Layout(t.Addr.Is6())
+	s.Depth, s.Verify, s.CRC = int(o.depth.Value), o.verify, o.crc
+	s.ReqSize, s.AckSize = int(o.reqSize.Value), int(o.ackSize.Value)
+	if !o.ackSize.IsSet() {
+		s.AckSize = int(s.Layout)
+	}
+	a.Config.MinReqSize = s.ReqSize
+	if o.sizes.max.IsSet() {
+		a.Config.MinReqSize, s.ReqSize = int(o.sizes.min.Value), int(o.sizes.max.Value)
+	}
+	header := int(s.Layout)
+	switch {
+	case a.Config.MinReqSize < header:
+		return nil, &cli.UsageError{Reason: fmt.Sprintf("req size must be at least %d bytes, the length of the header: not %d", header, a.Config.MinReqSize)}
+	case s.AckSize < header:
+		return nil, &cli.UsageError{Reason: fmt.Sprintf("ack size must be at least %d bytes, the length of the header: not %d", header, s.AckSize)}
+	}
+	if err := a.Config.Check(); err != nil {
+		return nil, &cli.UsageError{Reason: err.Error()}
+	}
+	if m := a.Config.Memory(); uint64(m) > o.memory.Value {
+		return nil, fmt.Errorf("the run may need %d MiB of memory on each side, more than --max-memory permits (%d MiB): less depth (-d) or fewer tasks (-t) need less", m>>20, o.memory.Value>>20)
+	}
+	return a, nil
+}
+
+// resetConnection is --reset.
+func (o *options) resetConnection(ctx context.Context, namespace int) error {
+	t, err := o.find(ctx, namespace, o.send, o.recv)
+	if err != nil {
+		return err
+	}
+	conn, err := rdssock.Listen(netip.AddrPortFrom(t.Source, uint16(o.port.Value)), &rdssock.Config{NetNS: namespace})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.ResetConnection(t.Addr, uint8(o.tos.Value)); err != nil {
+		var errno syscall.Errno
+		errors.As(err, &errno)
+		return fmt.Errorf("setsockopt RDS_CONN_RESET failed, errno: %d (%s)\n%w", int(errno), ping.Strerror(errno), err)
+	}
+	return nil
+}
+
+// writeLog is --histogram-log.
+func writeLog(name string, sum *stress.Summary) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	end := time.Now()
+	err = sum.Measured.Latencies.RTT.WriteLog(f, "rtt_ns", end.Add(-sum.Measured.Total), end)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}

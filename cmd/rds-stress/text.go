@@ -1,0 +1,288 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rdskit/rdskit/internal/latency"
+	"github.com/rdskit/rdskit/internal/ping"
+	"github.com/rdskit/rdskit/internal/stress"
+)
+
+// A reporter tells of a run.
+type reporter interface{ event(stress.Event) }
+
+func (o *options) reporter() reporter {
+	text := &textWriter{o: o, stdout: o.stdout, talk: o.stderr}
+	switch {
+	case o.json:
+		text.stdout = io.Discard
+		return &both{text, newJSONWriter(o)}
+	case o.csv:
+		text.stdout = io.Discard
+		return &both{text, &csvWriter{out: o.stdout}}
+	}
+	return text
+}
+
+// both has people told on stderr while a program reads stdout.
+type both struct{ talk, data reporter }
+
+func (b *both) event(e stress.Event) {
+	b.talk.event(e)
+	b.data.event(e)
+}
+
+// A textWriter prints what the C rds-stress prints on stdout, as it prints it.
+// All else goes to talk.
+type textWriter struct {
+	o            *options
+	stdout, talk io.Writer
+	retrying     bool
+	perf         perfdata
+}
+
+func (w *textWriter) event(e stress.Event) {
+	switch e.Kind {
+	case stress.Listening:
+		fmt.Fprintf(w.stdout, "waiting for incoming connection on %v:%d\n", e.Addr.Addr(), e.Addr.Port())
+	case stress.Dropped:
+		fmt.Fprintf(w.talk, "rds-stress: connection from %v dropped: %v\n", e.Addr, e.Err)
+	case stress.Accepted:
+		fmt.Fprintf(w.stdout, "accepted connection from %v:%d", e.Addr.Addr(), e.Addr.Port())
+		if w.o.recv == "" {
+			fmt.Fprintf(w.stdout, " on %v:%d", e.Local.Addr(), e.Local.Port())
+		}
+		fmt.Fprintln(w.stdout)
+	case stress.Connecting:
+		if w.o.showParams {
+			w.params(e.Config)
+		}
+		fmt.Fprintf(w.stdout, "connecting to %v:%d", e.Addr.Addr(), e.Addr.Port())
+	case stress.Retrying:
+		if !w.retrying {
+			w.retrying = true
+			fmt.Fprintf(w.stdout, ": %s - retrying", errnoText(e.Err))
+		}
+		fmt.Fprint(w.stdout, ".")
+	case stress.Connected:
+		fmt.Fprintln(w.stdout)
+	case stress.Note:
+		fmt.Fprintf(w.talk, "rds-stress: %s\n", e.Text)
+	case stress.Negotiated:
+		fmt.Fprint(w.stdout, "negotiated options, tasks will start in 2 seconds\n")
+	case stress.Starting:
+		fmt.Fprint(w.stdout, "Starting up")
+	case stress.StartingUp:
+		fmt.Fprint(w.stdout, ".")
+	case stress.Started:
+		fmt.Fprint(w.stdout, "\n")
+		if w.o.perfdata {
+			w.perf.header(w.stdout, w.o.netns)
+			return
+		}
+		fmt.Fprintf(w.stdout, "%4s %6s %6s %10s %10s %10s %7s %8s %5s\n",
+			"tsks", "tx/s", "rx/s", "tx+rx K/s", "mbi K/s", "mbo K/s", "tx us/c", "rtt us", "cpu %")
+	case stress.Interval:
+		switch {
+		case w.o.summaryOnly:
+		case w.o.perfdata:
+			w.perf.row(w.stdout, e.Config, e.Sample)
+		default:
+			w.row(e.Sample)
+		}
+	case stress.Found:
+		fmt.Fprintf(w.talk, "rds-stress: %v\n", e.Finding)
+	case stress.Outlier:
+		fmt.Fprintf(w.talk, "Found RTT = %#x\n", e.RTT.Microseconds())
+	case stress.End:
+		w.end(e)
+	}
+}
+
+// errnoText is what strerror says of the cause.
+func errnoText(err error) string {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return ping.Strerror(errno)
+	}
+	return err.Error()
+}
+
+// params is --show-params.
+func (w *textWriter) params(c *stress.Config) {
+	fmt.Fprintf(w.stdout, "Options:\n  %-10s %-7d\n  %-10s %-7d\n  %-10s %-7d\n  %-10s %-7d\n  %-10s",
+		"Tasks", c.Tasks, "Req size", c.Shape.ReqSize, "ACK size", c.Shape.AckSize, "RDMA size", w.o.rdmaSize.Value, "RDMA opts")
+	given := ""
+	for _, o := range []struct {
+		on   bool
+		name string
+	}{
+		{w.o.useOnce.Value == 1, " use_once"}, {w.o.useGetMR.Value == 1, " use_get_mr"},
+		{w.o.useFence.Value == 1, " use_fence"}, {w.o.cacheMRs.Value == 1, " cache_mrs"},
+		{w.o.alignment.Value > 0, fmt.Sprintf(" align=%d", w.o.alignment.Value)},
+	} {
+		if o.on {
+			given += o.name
+		}
+	}
+	if given == "" {
+		given = " (defaults)"
+	}
+	fmt.Fprintf(w.stdout, "%s\n\n", given)
+}
+
+const kib = 1024
+
+// row is one line of the table. Counts are those of the interval and rates are per second, as C has them.
+func (w *textWriter) row(s *stress.Sample) {
+	per := 1 / max(s.Elapsed.Seconds(), 1e-9)
+	cpu := -1.0
+	if s.Processors != nil {
+		cpu = s.Processors.Busy()
+	}
+	fmt.Fprintf(w.stdout, "%4d %6d %6d %10.2f %10.2f %10.2f %7.2f %8.2f %5.2f\n", s.Tasks, s.RequestsSent, s.RequestsReceived,
+		per*float64(s.Bytes())/kib, per*float64(s.RDMAInBytes)/kib, per*float64(s.RDMAOutBytes)/kib,
+		usec(s.MeanSendTime()), usec(s.MeanRTT()), cpu)
+}
+
+func usec(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+func (w *textWriter) end(e stress.Event) {
+	sum := e.Summary
+	if !w.o.summaryOnly {
+		fmt.Fprintln(w.stdout, "---------------------------------------------")
+	}
+	m := &sum.Measured
+	per := 0.0
+	if m.Total > 0 {
+		per = 1 / m.Total.Seconds()
+	}
+	cpu := -1.0
+	if m.Processors != nil {
+		cpu = m.Processors.Busy()
+	}
+	fmt.Fprintf(w.stdout, "%4d %6.0f %6.0f %10.2f %10.2f %10.2f %7.2f %8.2f %5.2f  (average)\n", e.Config.Tasks,
+		per*float64(m.RequestsSent), per*float64(m.RequestsReceived),
+		per*float64(m.Bytes())/kib, per*float64(m.RDMAInBytes)/kib, per*float64(m.RDMAOutBytes)/kib,
+		usec(m.MeanSendTime()), usec(m.MeanRTT()), cpu)
+	if w.o.histogram {
+		w.histogram(&sum.Whole)
+	}
+	io.WriteString(w.talk, verdict(e))
+	if w.o.percentiles || w.o.rxPath {
+		io.WriteString(w.talk, details(e))
+	}
+}
+
+// cBuckets is how many powers of two C prints; longer round trips are in lines that follow.
+const cBuckets = 16
+
+// histogram is --show-histogram.
+func (w *textWriter) histogram(s *stress.Stats) {
+	fmt.Fprint(w.stdout, "\nRTT histogram\nRTT (us)        \t\t    Count\n")
+	last := cBuckets
+	for i := cBuckets; i < len(s.RTTs); i++ {
+		if s.RTTs[i] > 0 {
+			last = i + 1
+		}
+	}
+	for i := range last {
+		fmt.Fprintf(w.stdout, "[%6d - %6d] \t\t %8d\n", uint64(1)<<i, uint64(1)<<(i+1), s.RTTs[i])
+	}
+}
+
+// verdict says in words what the run came to.
+func verdict(e stress.Event) string {
+	sum := e.Summary
+	var b strings.Builder
+	who := "passive"
+	if e.Active {
+		who = "active"
+	}
+	w := &sum.Whole
+	fmt.Fprintf(&b, "%s side, by %v: %s", who, e.Transport, account(w, sum.Lost))
+	if sum.Unanswered > 0 {
+		fmt.Fprintf(&b, "; %d requests without an answer", sum.Unanswered)
+	}
+	b.WriteByte('\n')
+	if p := sum.Peer; p != nil {
+		fmt.Fprintf(&b, "its peer: %s\n", account(&p.Stats, p.Lost))
+		if p.Error != "" {
+			fmt.Fprintf(&b, "its peer says: %s\n", p.Error)
+		}
+	}
+	if sum.Gap > 0 {
+		fmt.Fprintf(&b, "nothing arrived for up to %s", seconds3(sum.Gap))
+		if sum.Recovery > 0 {
+			fmt.Fprintf(&b, "; answers came again after %s", seconds3(sum.Recovery))
+		}
+		b.WriteByte('\n')
+	}
+	if sum.Err != nil {
+		for _, o := range sum.Outstanding {
+			fmt.Fprintf(&b, "outstanding: %d requests of task %d to %v\n", o.Requests, o.Task, o.To)
+		}
+	}
+	return b.String()
+}
+
+func account(s *stress.Stats, lost uint64) string {
+	text := fmt.Sprintf("%d messages received", s.RequestsReceived+s.AcksReceived)
+	faults := false
+	for _, f := range []struct {
+		n    uint64
+		what string
+	}{
+		{lost, "lost"}, {s.Duplicated, "doubled"}, {s.Reordered, "reordered"}, {s.Damaged, "damaged"},
+		{s.Foreign, "foreign"}, {s.GivenUp, "requests given up"},
+	} {
+		if f.n > 0 {
+			faults = true
+			text += fmt.Sprintf(", %d %s", f.n, f.what)
+		}
+	}
+	if !faults {
+		text += ", none lost, doubled, reordered or damaged"
+	}
+	return text
+}
+
+func seconds3(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }
+
+// quantiles are those that are reported.
+var quantiles = []struct {
+	name string
+	q    float64
+}{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}, {"p99.99", 0.9999}, {"max", 1}}
+
+// details are percentiles and costs.
+func details(e stress.Event) string {
+	var b strings.Builder
+	m := &e.Summary.Measured
+	line := func(name string, h *latency.Histogram) {
+		if h.Count() == 0 {
+			return
+		}
+		fmt.Fprintf(&b, "%s:", name)
+		for _, q := range quantiles {
+			fmt.Fprintf(&b, " %s %.1f us", q.name, usec(h.Quantile(q.q)))
+		}
+		b.WriteByte('\n')
+	}
+	line("round trip", &m.Latencies.RTT)
+	for i, p := range stress.RXPath {
+		line("receive path, "+p.String(), &m.Latencies.Receive[i])
+	}
+	if n := m.RequestsSent + m.RequestsReceived + m.AcksSent + m.AcksReceived; n > 0 {
+		u := m.Usage
+		fmt.Fprintf(&b, "per message: %.2f us of processor time, %.3f context switches, %.4f allocations; %d collections of garbage, %s\n",
+			usec(u.User+u.System)/float64(n), float64(u.VoluntarySw+u.InvoluntarySw)/float64(n), float64(u.Allocations)/float64(n),
+			u.Collections, seconds3(u.CollectionPause))
+	}
+	return b.String()
+}

@@ -1,0 +1,254 @@
+package stress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/rdskit/rdskit/internal/route"
+	"github.com/rdskit/rdskit/internal/stress/control"
+	"github.com/rdskit/rdskit/internal/stress/flow"
+	"github.com/rdskit/rdskit/internal/stress/wire"
+	"github.com/rdskit/rdskit/rdssock"
+)
+
+// A Passive is the side that waits for the other to say what a run is to be.
+type Passive struct {
+	// Local is the address of the RDS sockets; an invalid one stands for that which the peer connects to.
+	Local netip.Addr
+	Port  uint16
+	// Allow says who may connect; empty is everybody.
+	Allow []netip.Prefix
+	NetNS int
+
+	Transport    rdssock.Transport
+	Processors   bool
+	OutlierAbove time.Duration
+	MaxFindings  int
+	CancelSentTo bool
+	AbortAfter   time.Duration
+	// MaxMemory bounds what a peer can make this side allocate, in bytes; 0 is DefaultMemory.
+	MaxMemory int64
+	// Serve goes on after a run.
+	Serve  bool
+	Notify func(Event)
+}
+
+// DefaultMemory is Passive.MaxMemory, in bytes.
+const DefaultMemory = 4 << 30
+
+// Run serves one run, or with Serve one after the other until ctx is done. It returns the summary of the
+// last, nil if there was none.
+func (p *Passive) Run(ctx context.Context) (*Summary, error) {
+	dropped := func(from netip.AddrPort, why error) {
+		p.Notify(Event{Kind: Dropped, Time: time.Now(), Addr: from, Err: why})
+	}
+	l, err := control.Listen(ctx, p.NetNS, p.Local, p.Port, p.Allow, dropped)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	local := p.Local
+	if !local.IsValid() {
+		local = netip.IPv4Unspecified()
+	}
+	p.Notify(Event{Kind: Listening, Time: time.Now(), Addr: netip.AddrPortFrom(local, p.Port)})
+	for {
+		offer, err := l.Accept(ctx)
+		if err != nil {
+			return nil, err
+		}
+		sum, err := p.serve(ctx, offer, func() {
+			if !p.Serve {
+				l.Close() // a port that does not answer tells others that the run is taken
+			}
+		})
+		switch {
+		case err != nil:
+			l.Drop(offer, err)
+			if !isRefusal(err) && !p.Serve {
+				return nil, err
+			}
+		case !p.Serve || ctx.Err() != nil:
+			return sum, nil
+		}
+	}
+}
+
+// A refusal is an offer that is not taken up: that is no reason to end.
+type refusal struct{ err error }
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+func isRefusal(err error) bool {
+	var r *refusal
+	return errors.As(err, &r)
+}
+
+// serve goes through the run that the offer is about. ready is called when nothing keeps it from starting.
+func (p *Passive) serve(ctx context.Context, offer *control.Offer, ready func()) (*Summary, error) {
+	s := &session{conn: offer.Conn, notify: p.Notify, peer: offer.Options.Sender == wire.SenderRDSKit}
+	s.tell(Event{Kind: Accepted, Addr: offer.RemoteAddr(), Local: offer.LocalAddr()})
+	if err := p.prepare(ctx, s, offer); err != nil {
+		if s.run != nil {
+			s.run.Close()
+		}
+		return nil, err
+	}
+	ready()
+	s.tell(Event{Kind: Negotiated, Transport: s.run.Transport()})
+	return s.main(ctx), nil
+}
+
+func (p *Passive) prepare(ctx context.Context, s *session, offer *control.Offer) error {
+	o := &offer.Options
+	cfg, err := p.config(offer)
+	if err != nil {
+		return &refusal{err}
+	}
+	s.cfg = cfg
+	s.plan = Plan{WarmUp: DefaultWarmUp, Interval: DefaultInterval, Processors: p.Processors, AbortAfter: p.AbortAfter}
+	if s.peer {
+		return p.agree(ctx, s, offer)
+	}
+	if err := p.findPeer(ctx, cfg); err != nil {
+		return err
+	}
+	if s.run, err = Open(cfg); err != nil {
+		return err
+	}
+	b, err := s.conn.WaitGo(int(o.Tasks))
+	if err != nil {
+		return &refusal{err}
+	}
+	s.run.Warm(ctx)
+	s.run.Agree(false)
+	if err := s.conn.Ready(b, false); err != nil {
+		return &refusal{err}
+	}
+	return nil
+}
+
+// agree is prepare with a peer of rdskit.
+func (p *Passive) agree(ctx context.Context, s *session, offer *control.Offer) error {
+	cfg := s.cfg
+	if _, err := s.conn.WaitGo(int(offer.Options.Tasks)); err != nil {
+		return &refusal{err}
+	}
+	if err := s.conn.Ready(0, true); err != nil {
+		return &refusal{err}
+	}
+	h, err := receiveHello(s.conn)
+	if err == nil {
+		err = h.check(&offer.Options)
+	}
+	if err != nil {
+		return &refusal{err}
+	}
+	s.summary.PeerVersion = h.Version
+	cfg.Peer, cfg.TOS, cfg.MinReqSize = h.Address, h.TOS, h.MinReqSize
+	if zone := offer.RemoteAddr().Addr().Zone(); zone != "" {
+		cfg.Peer = cfg.Peer.WithZone(zone)
+	}
+	cfg.Shape.CRC, cfg.Bursty, cfg.SyncBursty, cfg.RXPath = h.CRC, h.Bursty, h.SyncBursty, h.RXPath
+	cfg.Rate, cfg.GiveUp, cfg.Seed = h.Rate, time.Duration(h.GiveUpNs), h.Seed+1
+	s.plan.WarmUp, s.plan.Interval = time.Duration(h.WarmUpNs), time.Duration(h.IntervalNs)
+	fail := func(err error) error {
+		// The peer hears why, if it still listens.
+		_ = s.conn.Send(frame{Type: frameHello, Error: err.Error()})
+		return err
+	}
+	if cfg.Peer.Is4() != cfg.Local.Is4() {
+		return fail(&refusal{fmt.Errorf("%v and %v are not of one address family", cfg.Local, cfg.Peer)})
+	}
+	if err := p.findPeer(ctx, cfg); err != nil {
+		return fail(err)
+	}
+	if s.run, err = Open(cfg); err != nil {
+		return fail(err)
+	}
+	if err := s.conn.Send(frame{Type: frameHello, Hello: &hello{Version: version(), Address: cfg.Local.WithZone("")}}); err != nil {
+		return &refusal{err}
+	}
+	s.run.Warm(ctx)
+	s.run.Agree(true)
+	if err := meet(s.conn); err != nil {
+		return &refusal{err}
+	}
+	return nil
+}
+
+// config is what the peer asks for, as far as that can be.
+func (p *Passive) config(offer *control.Offer) (*Config, error) {
+	o := &offer.Options
+	local := p.Local
+	if !local.IsValid() {
+		local = offer.LocalAddr().Addr()
+	}
+	peer := o.RecvAddr.Unmap()
+	if !peer.IsValid() || peer.IsUnspecified() {
+		peer = offer.RemoteAddr().Addr()
+	}
+	cfg := &Config{
+		Local: local, Peer: peer, Port: o.Port, Tasks: int(o.Tasks),
+		Requests: !o.Simplex, NoCongMonitor: !o.CongMonitor, TOS: o.TOS, NetNS: p.NetNS, Realtime: o.RTPrio,
+		Transport: p.Transport, OutlierAbove: p.OutlierAbove, MaxFindings: p.MaxFindings, CancelSentTo: p.CancelSentTo,
+	}
+	cfg.Shape = flow.Shape{Depth: int(o.Depth), ReqSize: int(o.ReqSize), AckSize: int(o.AckSize), Verify: o.Verify}
+	ipv6 := local.Is6()
+	switch l, ok := wire.LayoutOfAck(o.AckSize); {
+	case ok && l.IPv6() == ipv6:
+		cfg.Shape.Layout = l
+	case offer.Form == wire.LongMainline:
+		cfg.Shape.Layout = wire.Basic
+	case offer.Form == wire.IPv6Mainline:
+		cfg.Shape.Layout = wire.Basic6
+	case ipv6:
+		cfg.Shape.Layout = wire.Async6
+	default:
+		cfg.Shape.Layout = wire.Async
+		cfg.DetectLayout = offer.Form == wire.Short && o.Verify && o.Sender != wire.SenderRDSKit
+	}
+	cfg.MinReqSize = cfg.Shape.ReqSize
+	return cfg, p.check(o, cfg)
+}
+
+// findPeer finds out whether the peer is on this host.
+func (p *Passive) findPeer(ctx context.Context, cfg *Config) (err error) {
+	cfg.LocalPeer, err = route.IsLocal(ctx, cfg.Peer, &route.Config{NetNS: cfg.NetNS})
+	return err
+}
+
+// check refuses what no peer in its right mind asks for.
+func (p *Passive) check(o *wire.Options, cfg *Config) error {
+	memory := p.MaxMemory
+	if memory == 0 {
+		memory = DefaultMemory
+	}
+	switch {
+	case o.Async:
+		return fmt.Errorf("--async: %w: mainline kernels have no RDS_CMSG_ASYNC_SEND", syscall.EINVAL)
+	case o.RDMASize > 0:
+		return errRDMA
+	case o.ReqSize > MaxMessage:
+		return &LimitError{"a request size of", uint64(o.ReqSize), MaxMessage, ""}
+	case o.AckSize > MaxMessage:
+		return &LimitError{"an ack size of", uint64(o.AckSize), MaxMessage, ""}
+	case o.ReqSize < uint32(cfg.Shape.Layout) || o.AckSize < uint32(cfg.Shape.Layout):
+		return fmt.Errorf("messages of %d and %d bytes have no room for the header of %d", o.ReqSize, o.AckSize, cfg.Shape.Layout)
+	}
+	if err := cfg.Check(); err != nil {
+		return err
+	}
+	if m := cfg.Memory(); m > memory {
+		return &LimitError{"memory in bytes: a run that needs", uint64(m), uint64(memory), "less depth or fewer tasks need less"}
+	}
+	return nil
+}
+
+// errRDMA says what is not there yet.
+var errRDMA = errors.New("RDMA (-D) comes with RDMA support")

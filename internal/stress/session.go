@@ -1,0 +1,419 @@
+package stress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rdskit/rdskit/internal/stress/control"
+)
+
+// A Plan is when things happen in a run.
+type Plan struct {
+	// WarmUp is how long messages go before they count; requests start at half of it.
+	WarmUp time.Duration
+	// Duration is how long they count; 0 is until the context is done.
+	Duration time.Duration
+	// Interval is the time between samples.
+	Interval time.Duration
+	// AbortAfter ends the run on this side without a word to the other, as C does on SIGALRM. 0 is never.
+	AbortAfter time.Duration
+	// Processors has samples tell of processor time.
+	Processors bool
+}
+
+// Times of a run between two of rdskit.
+const (
+	// silence is how long the peer may say nothing: it speaks once a second. TCP
+	// gets over a cut of two seconds within it.
+	silence = 7 * time.Second
+	beat    = time.Second
+	// drainPatience is how long answers may be missing at the end while nothing moves.
+	drainPatience = time.Second
+	drainTime     = 10 * time.Second
+)
+
+// A frame is what two of rdskit tell each other while they run.
+type frame struct {
+	Type    string   `json:"type"` // hello, ready, beat, stop, sent, verdict
+	Hello   *hello   `json:"hello,omitempty"`
+	Error   string   `json:"error,omitempty"`
+	Sent    []uint32 `json:"sent,omitempty"`
+	Verdict *Verdict `json:"verdict,omitempty"`
+}
+
+const (
+	frameHello   = "hello"
+	frameReady   = "ready"
+	frameBeat    = "beat"
+	frameStop    = "stop"
+	frameSent    = "sent"
+	frameVerdict = "verdict"
+)
+
+// frameLimit is the size of the longest frame of a run, in bytes: eleven for each flow.
+func frameLimit(tasks int) int { return 64<<10 + 12*tasks*tasks }
+
+// A session is one side of a run from the moment that both know what to do.
+type session struct {
+	cfg    *Config
+	plan   Plan
+	active bool
+	conn   *control.Conn
+	peer   bool // the other side is rdskit
+	run    *Run
+	notify func(Event)
+
+	frames  chan frame
+	gone    chan error // why the connection ended
+	ended   chan struct{}
+	stopped bool // the peer has said stop
+	summary Summary
+	usage   Usage
+	procs   Processors
+}
+
+func (s *session) tell(e Event) {
+	e.Time, e.Active, e.Config = time.Now(), s.active, s.cfg
+	s.notify(e)
+}
+
+// note tells people something.
+func (s *session) note(format string, args ...any) {
+	s.tell(Event{Kind: Note, Text: fmt.Sprintf(format, args...)})
+}
+
+// ErrPeerGone says that the other side does not answer any more.
+var ErrPeerGone = errors.New("the peer is gone")
+
+// ErrPeerEnded says that the other side ended the run first.
+var ErrPeerEnded = errors.New("the peer ended the run")
+
+// A PeerError is what went wrong on the other side, in its words.
+type PeerError struct{ Text string }
+
+func (e *PeerError) Error() string { return "the peer says: " + e.Text }
+
+// main goes through the run, and returns what it came to.
+func (s *session) main(ctx context.Context) *Summary {
+	s.frames, s.gone = make(chan frame, 16), make(chan error, 1)
+	s.ended = make(chan struct{})
+	defer close(s.ended)
+	go s.listen()
+	abort := make(<-chan time.Time)
+	if s.plan.AbortAfter > 0 {
+		abort = time.After(s.plan.WarmUp + s.plan.AbortAfter)
+	}
+
+	s.run.Start()
+	s.tell(Event{Kind: Starting})
+	err := s.warmUp(ctx, abort)
+	if err == nil {
+		s.tell(Event{Kind: Started, Transport: s.run.Transport()})
+		err = s.measure(ctx, abort)
+	}
+	s.end(err)
+	return &s.summary
+}
+
+// errDone says that the run ends as it should.
+var errDone = errors.New("done")
+
+// wait waits for a time, and returns early if the run has to end: errDone if it is over, or why.
+func (s *session) wait(ctx context.Context, until time.Time, abort <-chan time.Time, each func()) error {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	pulse := time.NewTicker(beat)
+	defer pulse.Stop()
+	heard := time.Now()
+	for {
+		select {
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return errDone
+		case <-abort:
+			return errAborted
+		case <-s.run.Stopped():
+			if err := s.run.Err(); err != nil {
+				return err
+			}
+			return errDone
+		case err := <-s.gone:
+			s.gone <- err
+			if err == nil {
+				if s.active {
+					return ErrPeerEnded
+				}
+				return errDone
+			}
+			return fmt.Errorf("%w: %w", ErrPeerGone, err)
+		case f := <-s.frames:
+			heard = time.Now()
+			switch {
+			case f.Error != "":
+				return &PeerError{f.Error}
+			case f.Type == frameStop:
+				s.stopped = true
+				return errDone
+			}
+		case <-pulse.C:
+			if each != nil {
+				each()
+			}
+			if s.peer {
+				if err := s.conn.Send(frame{Type: frameBeat}); err != nil {
+					return fmt.Errorf("%w: %w", ErrPeerGone, err)
+				}
+				if time.Since(heard) > silence {
+					return fmt.Errorf("%w: it has said nothing for %v", ErrPeerGone, silence)
+				}
+			}
+		}
+	}
+}
+
+// errAborted is --abort-after.
+var errAborted = errors.New("aborted as asked")
+
+// listen takes in what the peer says.
+func (s *session) listen() {
+	if !s.peer {
+		s.gone <- s.conn.WaitClosed()
+		return
+	}
+	limit := frameLimit(s.cfg.Tasks)
+	for {
+		var f frame
+		if err := s.conn.Receive(&f, limit, silence+drainTime); err != nil {
+			s.gone <- err
+			return
+		}
+		if f.Type == frameBeat && len(s.frames) > 0 {
+			continue // there is news already
+		}
+		select {
+		case s.frames <- f:
+		case <-s.ended:
+			return
+		}
+	}
+}
+
+func (s *session) warmUp(ctx context.Context, abort <-chan time.Time) error {
+	start := time.Now()
+	dot := func() { s.tell(Event{Kind: StartingUp}) }
+	if err := s.wait(ctx, start.Add(s.plan.WarmUp/2), abort, dot); err != nil {
+		return err
+	}
+	s.run.Begin()
+	err := s.wait(ctx, start.Add(s.plan.WarmUp), abort, dot)
+	s.run.Sample(&s.summary.Whole, new(Latencies))
+	s.run.ResetGap()
+	return err
+}
+
+// measure samples until the end.
+func (s *session) measure(ctx context.Context, abort <-chan time.Time) error {
+	start := time.Now()
+	s.usage = usageNow()
+	if s.plan.Processors {
+		s.procs, _ = ReadProcessors() // a failure shows in the first sample
+		s.summary.Measured.Processors = new(Processors)
+	}
+	first := s.usage
+	firstProcs := s.procs
+	last := start
+	defer func() {
+		m := &s.summary.Measured
+		m.Total = last.Sub(start)
+		m.Elapsed = m.Total
+		m.Tasks = s.cfg.Tasks
+		m.Usage = s.usage.Since(first)
+		if m.Processors != nil {
+			*m.Processors = s.procs.Since(firstProcs)
+		}
+	}()
+	for n := 1; ; n++ {
+		next := start.Add(time.Duration(n) * s.plan.Interval)
+		end := start.Add(s.plan.Duration)
+		over := s.plan.Duration > 0 && !end.After(next)
+		if over {
+			next = end
+		}
+		err := s.wait(ctx, next, abort, nil)
+		if err != nil && time.Since(last) < s.plan.Interval/10 {
+			return err
+		}
+		now := time.Now()
+		s.sample(n, now.Sub(last), now.Sub(start))
+		last = now
+		switch {
+		case err != nil:
+			return err
+		case over:
+			return errDone
+		}
+	}
+}
+
+func (s *session) sample(n int, elapsed, total time.Duration) {
+	sample := Sample{Number: n, Elapsed: elapsed, Total: total, Tasks: s.cfg.Tasks}
+	s.run.Sample(&sample.Stats, &sample.Latencies)
+	now := usageNow()
+	sample.Usage, s.usage = now.Since(s.usage), now
+	if s.plan.Processors {
+		if procs, err := ReadProcessors(); err == nil {
+			since := procs.Since(s.procs)
+			sample.Processors, s.procs = &since, procs
+		} else {
+			s.note("%v", err)
+		}
+	}
+	s.summary.Measured.Stats.Add(&sample.Stats)
+	s.summary.Whole.Add(&sample.Stats)
+	s.tell(Event{Kind: Interval, Sample: &sample})
+	s.summary.Measured.Latencies.merge(&sample.Latencies)
+	s.news()
+}
+
+// news tells of what was found.
+func (s *session) news() {
+	findings, outliers := s.run.News()
+	for i := range findings {
+		s.tell(Event{Kind: Found, Finding: &findings[i]})
+	}
+	for _, rtt := range outliers {
+		s.tell(Event{Kind: Outlier, RTT: rtt})
+	}
+}
+
+// end stops the run, settles the account with the peer, and closes everything.
+func (s *session) end(why error) {
+	s.run.Quiet()
+	sum := &s.summary
+	sum.Gap, sum.Recovery = s.run.Gap()
+	if errors.Is(why, errDone) {
+		why = nil
+	}
+	// Who ends the run before its time still wants the account.
+	settle := !errors.Is(why, ErrPeerGone) && !errors.Is(why, ErrPeerEnded) && !errors.Is(why, errAborted)
+	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	if s.peer && settle {
+		if err := s.settle(ctx, why); err != nil && why == nil {
+			why = err
+		}
+	} else {
+		if settle && s.active {
+			s.run.Drain(ctx, drainPatience)
+		}
+		sum.Lost = s.run.Missing()
+	}
+	s.conn.Close()
+	sum.Unanswered = s.run.Pending()
+	sum.Outstanding = s.run.Outstanding()
+	s.run.Sample(&sum.Whole, new(Latencies))
+	s.news()
+	if err := s.run.Close(); err != nil && why == nil {
+		why = err
+	}
+	if errors.Is(why, errAborted) {
+		why = nil
+	}
+	sum.Err = why
+	s.tell(Event{Kind: End, Summary: sum, Transport: s.run.Transport()})
+}
+
+// settle agrees with the peer on what was lost.
+func (s *session) settle(ctx context.Context, why error) error {
+	stop := frame{Type: frameStop}
+	if why != nil && !isPeerError(why) {
+		stop.Error = why.Error()
+	}
+	if err := s.conn.Send(stop); err != nil {
+		return fmt.Errorf("%w: %w", ErrPeerGone, err)
+	}
+	if !s.stopped {
+		if _, err := s.expect(ctx, frameStop); err != nil {
+			return err
+		}
+	}
+	s.run.Drain(ctx, drainPatience)
+	// The peer may still send answers to what this side has asked.
+	if err := s.conn.Send(frame{Type: frameReady}); err != nil {
+		return fmt.Errorf("%w: %w", ErrPeerGone, err)
+	}
+	if _, err := s.expect(ctx, frameReady); err != nil {
+		return err
+	}
+	if err := s.conn.Send(frame{Type: frameSent, Sent: s.run.Sent()}); err != nil {
+		return fmt.Errorf("%w: %w", ErrPeerGone, err)
+	}
+	f, err := s.expect(ctx, frameSent)
+	if err != nil {
+		return err
+	}
+	lost, err := s.arrived(ctx, f.Sent)
+	s.summary.Lost = lost
+	s.run.Sample(&s.summary.Whole, new(Latencies))
+	v := &Verdict{Stats: s.summary.Whole, Lost: lost, Unanswered: s.run.Pending()}
+	if err != nil {
+		v.Error = err.Error()
+	}
+	if serr := s.conn.Send(frame{Type: frameVerdict, Verdict: v}); serr != nil {
+		return errors.Join(err, serr)
+	}
+	f, ferr := s.expect(ctx, frameVerdict)
+	if ferr == nil {
+		s.summary.Peer = f.Verdict
+	}
+	return errors.Join(err, ferr)
+}
+
+// arrived waits until all that the peer sent has arrived, or nothing comes any more.
+func (s *session) arrived(ctx context.Context, sent []uint32) (lost uint64, err error) {
+	last, since := uint64(0), time.Now()
+	for {
+		lost, err = s.run.Lost(sent)
+		if lost != last {
+			last, since = lost, time.Now()
+		}
+		if lost == 0 || err != nil || time.Since(since) > drainPatience || ctx.Err() != nil {
+			return lost, err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func isPeerError(err error) bool {
+	var p *PeerError
+	return errors.As(err, &p)
+}
+
+// expect waits for a frame of a type.
+func (s *session) expect(ctx context.Context, typ string) (frame, error) {
+	for {
+		select {
+		case f := <-s.frames:
+			switch {
+			case f.Type == typ && (typ != frameVerdict || f.Verdict != nil):
+				return f, nil
+			case f.Error != "":
+				return frame{}, &PeerError{f.Error}
+			}
+		case err := <-s.gone:
+			s.gone <- err
+			// What it said before it went counts.
+			for len(s.frames) > 0 {
+				if f := <-s.frames; f.Type == typ && (typ != frameVerdict || f.Verdict != nil) {
+					return f, nil
+				}
+			}
+			return frame{}, fmt.Errorf("%w: %w", ErrPeerGone, err)
+		case <-ctx.Done():
+			return frame{}, fmt.Errorf("%w: no %q within %v", ErrPeerGone, typ, drainTime)
+		}
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package stress
+
+func processUsage() Usage { return Usage{} }

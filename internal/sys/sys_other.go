@@ -66,9 +66,9 @@ func InNetNS(netns int, f func() error) error {
 	return errLinux
 }
 
-type Socket struct{ infoRetries atomic.Int64 }
-
 func SetRoundRobin(int) error { return errLinux }
+
+type Socket struct{ infoRetries atomic.Int64 }
 
 func NewSocket(int) (*Socket, error)                              { return nil, errLinux }
 func FileSocket(*os.File) (*Socket, error)                        { return nil, errLinux }

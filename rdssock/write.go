@@ -231,16 +231,20 @@ func (w *writeOp) waitRoom(ctx context.Context) error {
 	done := c.writeDeadline.done()
 	var delay time.Duration
 	for {
-		if err := w.try(ctx); err != nil && delay > 0 {
-			return w.explainRefused(err)
-		} else if err != nil || w.errno != syscall.EAGAIN {
-			return err
+		tried := w.try(ctx)
+		if tried == nil && w.errno != syscall.EAGAIN {
+			return nil
 		}
 		var room bool
 		if err := c.sock.Raw().Control(func(fd uintptr) { room = sys.Writable(fd) }); err != nil {
 			return err
 		}
-		if !room {
+		switch {
+		case tried != nil && room:
+			return w.explainRefused(tried)
+		case tried != nil:
+			return tried
+		case !room:
 			delay = 0
 			if err := watch.wait(waiter, done); err != nil {
 				return err

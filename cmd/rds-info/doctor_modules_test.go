@@ -68,7 +68,7 @@ func TestDoctorNamesTheModule(t *testing.T) {
 					t.Skip(err)
 				}
 			}
-			cmd := exec.Command(lab, "run", "--modules", tt.modules, "--timeout", "60", "--", "sh", "-c", tt.script)
+			cmd := exec.Command(lab, "run", "--modules", tt.modules, "--timeout", "200", "--", "sh", "-c", tt.script)
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			err := cmd.Run()

@@ -1,4 +1,3 @@
-// Package nlconn asks the kernel questions over netlink(7).
 package nlconn
 
 import (

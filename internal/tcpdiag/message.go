@@ -12,41 +12,16 @@ import (
 
 // From linux/inet_diag.h.
 const (
-	sizeofRequest = 56 // struct inet_diag_req_v2
 	sizeofMessage = 72 // struct inet_diag_msg
 
 	attrInfo = 2 // INET_DIAG_INFO: struct tcp_info
 	attrCong = 4 // INET_DIAG_CONG: a name
-
-	// idiag_ext has a bit for each attribute, counted from 1.
-	extensions = 1<<(attrInfo-1) | 1<<(attrCong-1)
 )
 
-// The address families and the protocol, and the states of include/net/tcp_states.h that
-// are left out.
 const (
-	familyIPv4  = 2
-	familyIPv6  = 10
-	protocolTCP = 6
-
-	stateTimeWait   = 6
-	stateClose      = 7
-	stateListen     = 10
-	stateNewSynRecv = 12
-
-	allStates = 1<<(stateNewSynRecv+1) - 1
-	wanted    = allStates &^ (1<<0 | 1<<stateTimeWait | 1<<stateClose | 1<<stateListen)
+	familyIPv4 = 2
+	familyIPv6 = 10
 )
-
-// request packs a struct inet_diag_req_v2 for the sockets of a family with these ports; 0 is any.
-func request(family uint8, localPort, remotePort uint16) []byte {
-	b := make([]byte, sizeofRequest)
-	b[0], b[1], b[2] = family, protocolTCP, extensions
-	binary.NativeEndian.PutUint32(b[4:], wanted)
-	binary.BigEndian.PutUint16(b[8:], localPort)
-	binary.BigEndian.PutUint16(b[10:], remotePort)
-	return b
-}
 
 // decode reads an answer: a struct inet_diag_msg and attributes.
 func decode(b []byte) (Socket, error) {

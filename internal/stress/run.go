@@ -98,9 +98,12 @@ func (r *Run) Warm(ctx context.Context) bool {
 	for _, w := range r.workers {
 		all.Go(func() {
 			// The first may take another path than those that follow.
-			if w.ping(ctx) && w.ping(ctx) {
-				answered.Add(1)
+			for range 2 {
+				if !w.ping(ctx) {
+					return
+				}
 			}
+			answered.Add(1)
 		})
 	}
 	all.Wait()

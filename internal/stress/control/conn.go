@@ -74,7 +74,7 @@ func addrPort(a net.Addr) netip.AddrPort {
 }
 
 // ErrClosed says that the peer closed the connection.
-var ErrClosed = errors.New("Peer unexpectedly closed connection")
+var ErrClosed = errors.New("peer unexpectedly closed connection")
 
 // explain says what went wrong with the connection.
 func explain(what string, err error) error {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -73,12 +76,14 @@ func TestSIGINTEndsTheRunOnBothSides(t *testing.T) {
 	needHosts(t, 2)
 	server := labtest.StartOn(t, 2, labtest.Command(t, "-r", "10.9.0.2", "-p", "8100"))
 	client := labtest.Command(t, "-r", "10.9.0.1", "-s", "10.9.0.2", "-p", "8100", "--connect-retries", "10", "--warmup", "0.2", "--json")
+	watch := newWatch(client, `"interval"`)
 	p := labtest.StartOn(t, 1, client)
-	time.Sleep(4 * time.Second)
+	watch.wait(t)
 	if err := client.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	a, s := p.Finish(t), server.Finish(t)
+	a.Stdout = watch.String()
 	if e := end(t, a); a.Status != 0 || s.Status != 0 || !e.OK || e.RequestsSent == 0 {
 		t.Errorf("active %d, passive %d: %+v\n%s%s", a.Status, s.Status, e, a.Stderr, s.Stderr)
 	}
@@ -90,16 +95,18 @@ func TestSIGINTEndsTheRunOnBothSides(t *testing.T) {
 func TestADeadPeerIsNoticed(t *testing.T) {
 	needHosts(t, 2)
 	serverCmd := labtest.Command(t, "-r", "10.9.0.2", "-p", "8200")
-	server := labtest.StartOn(t, 2, serverCmd)
-	p := labtest.StartOn(t, 1, labtest.Command(t, "-r", "10.9.0.1", "-s", "10.9.0.2", "-p", "8200", "--connect-retries", "10", "--warmup", "0.2", "--json"))
-	time.Sleep(4 * time.Second)
+	labtest.StartOn(t, 2, serverCmd)
+	client := labtest.Command(t, "-r", "10.9.0.1", "-s", "10.9.0.2", "-p", "8200", "--connect-retries", "10", "--warmup", "0.2", "--json")
+	watch := newWatch(client, `"interval"`)
+	p := labtest.StartOn(t, 1, client)
+	watch.wait(t)
 	killed := time.Now()
 	serverCmd.Process.Kill()
 	a := p.Finish(t)
 	if took := time.Since(killed); took > 15*time.Second {
 		t.Errorf("noticed after %v", took)
 	}
-	server.Finish(t)
+	a.Stdout = watch.String()
 	if e := end(t, a); a.Status != 1 || e.OK || e.Error == nil {
 		t.Errorf("status %d: %+v", a.Status, e)
 	}
@@ -137,5 +144,45 @@ func TestWhatCannotBeTriedIsSaid(t *testing.T) {
 				t.Errorf("status %d, stderr %q, want %q", r.Status, r.Stderr, tt.want)
 			}
 		})
+	}
+}
+
+// A watch keeps what a command prints and tells when a text is in it.
+type watch struct {
+	mu   sync.Mutex
+	out  bytes.Buffer
+	text string
+	seen chan struct{}
+}
+
+func newWatch(cmd *exec.Cmd, text string) *watch {
+	w := &watch{text: text, seen: make(chan struct{})}
+	cmd.Stdout = w
+	return w
+}
+
+func (w *watch) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.out.Write(b)
+	if w.text != "" && strings.Contains(w.out.String(), w.text) {
+		w.text = ""
+		close(w.seen)
+	}
+	return len(b), nil
+}
+
+func (w *watch) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.out.String()
+}
+
+func (w *watch) wait(t *testing.T) {
+	t.Helper()
+	select {
+	case <-w.seen:
+	case <-time.After(50 * time.Second):
+		t.Fatalf("no %s in %q", w.text, w.String())
 	}
 }

@@ -68,7 +68,6 @@ type options struct {
 	netns       string
 	load        bool
 	warmup      cli.Interval
-	noWarmup    bool
 	interval    cli.Interval
 	seed        cli.Number
 	rxPath      bool

@@ -73,7 +73,7 @@ func (o *options) run(c *cli.Context) error {
 	case err != nil:
 		return o.explain(err)
 	case sum != nil && sum.Failed():
-		return &cli.ExitError{Status: cli.Failed, Err: sum.Err}
+		return &cli.ExitError{Status: cli.Failed}
 	}
 	return nil
 }
@@ -248,6 +248,9 @@ func (o *options) resetConnection(ctx context.Context, namespace int) error {
 	if err := conn.ResetConnection(t.Addr, uint8(o.tos.Value)); err != nil {
 		var errno syscall.Errno
 		errors.As(err, &errno)
+		if errors.Is(err, rdssock.ErrNotSupported) {
+			errno = syscall.EOPNOTSUPP // what mainline answers C, whose option it takes for SO_RDS_TRANSPORT
+		}
 		return fmt.Errorf("setsockopt RDS_CONN_RESET failed, errno: %d (%s)\n%w", int(errno), ping.Strerror(errno), err)
 	}
 	return nil

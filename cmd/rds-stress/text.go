@@ -224,6 +224,7 @@ func verdict(e stress.Event) string {
 		b.WriteByte('\n')
 	}
 	if sum.Err != nil {
+		fmt.Fprintf(&b, "rds-stress: the run broke off: %v\n", sum.Err)
 		for _, o := range sum.Outstanding {
 			fmt.Fprintf(&b, "outstanding: %d requests of task %d to %v\n", o.Requests, o.Task, o.To)
 		}

@@ -148,7 +148,7 @@ func (w *worker) turn() bool {
 		return false
 	}
 	w.mu.Lock()
-	received := w.burst.receives() && w.receive()
+	received := (phase != running || w.burst.receives()) && w.receive()
 	w.send(phase)
 	wait := w.waitTime()
 	write := w.full

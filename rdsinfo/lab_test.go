@@ -176,8 +176,12 @@ func TestSnapshotsHoldWhileSocketsComeAndGo(t *testing.T) {
 	defer wg.Wait()
 	defer close(stop)
 	loopback := netip.MustParseAddr("127.0.0.1")
-	retries, most := 0, 0
-	for range snapshots {
+	if runtime.NumCPU() == 1 {
+		grown = 0
+	}
+	retries, most, taken := 0, 0, 0
+	// On a machine that others use the two processors seldom run at once.
+	for ; taken < snapshots || retries < grown && taken < 10*snapshots; taken++ {
 		s, err := rdsinfo.Read(nil, rdsinfo.Sockets)
 		if err != nil {
 			t.Fatal(err)
@@ -201,8 +205,8 @@ func TestSnapshotsHoldWhileSocketsComeAndGo(t *testing.T) {
 			seen[k.Inode] = true
 		}
 	}
-	t.Logf("%d snapshots of up to %d sockets: a table had grown %d times while it was read", snapshots, most, retries)
-	if retries < grown && runtime.NumCPU() > 1 {
+	t.Logf("%d snapshots of up to %d sockets: a table had grown %d times while it was read", taken, most, retries)
+	if retries < grown {
 		t.Errorf("a table had grown %d times while it was read, too few to tell: want %d", retries, grown)
 	}
 }

@@ -72,10 +72,11 @@ func BuildMachine(n int) error {
 // addNeighbors tells the kernel the hardware address behind the host's addresses, for good.
 func addNeighbors(conn *rtnetlink.Conn, index uint32, h HCA) error {
 	for family, addr := range map[uint16]netip.Addr{unix.AF_INET: h.IPv4(), unix.AF_INET6: h.IPv6()} {
-		err := conn.Neigh.New(&rtnetlink.NeighMessage{
+		// A host that runs already may have made itself known: NeighService.New would fail then.
+		_, err := conn.Execute(&rtnetlink.NeighMessage{
 			Family: family, Index: index, State: unix.NUD_PERMANENT,
 			Attributes: &rtnetlink.NeighAttributes{Address: addr.AsSlice(), LLAddress: h.MAC(), IfIndex: index},
-		})
+		}, unix.RTM_NEWNEIGH, netlink.Request|netlink.Create|netlink.Replace|netlink.Acknowledge)
 		if err != nil {
 			return err
 		}

@@ -95,13 +95,14 @@ func TestSIGINTEndsTheRunOnBothSides(t *testing.T) {
 func TestADeadPeerIsNoticed(t *testing.T) {
 	needHosts(t, 2)
 	serverCmd := labtest.Command(t, "-r", "10.9.0.2", "-p", "8200")
-	labtest.StartOn(t, 2, serverCmd)
+	server := labtest.StartOn(t, 2, serverCmd)
 	client := labtest.Command(t, "-r", "10.9.0.1", "-s", "10.9.0.2", "-p", "8200", "--connect-retries", "10", "--warmup", "0.2", "--json")
 	watch := newWatch(client, `"interval"`)
 	p := labtest.StartOn(t, 1, client)
 	watch.wait(t)
 	killed := time.Now()
 	serverCmd.Process.Kill()
+	server.Wait() // its status is that of the signal
 	a := p.Finish(t)
 	if took := time.Since(killed); took > 15*time.Second {
 		t.Errorf("noticed after %v", took)

@@ -108,13 +108,32 @@ func (c *Conn) Close() error {
 }
 
 // Cancel ends the operations and messages to a peer that its kernel has not
-// acknowledged: the operations with ErrCanceled, whatever has become of them. When it
-// returns, the device has let go of their memory. Operations of Read and Write, and registrations,
-// are sent to another port of the peer than its own; they end too.
-func (c *Conn) Cancel(peer netip.AddrPort) error {
+// acknowledged: the operations with ErrCanceled, whatever has become of them. Operations of Read
+// and Write, and silent ones, are sent to another port of the peer than its own; they end too.
+//
+// The operations are reported at once, and when Cancel returns without an error the device has let
+// go of their memory. For a peer that is dead that can take as long as the device tries
+// (net/rds/send.c:rds_send_drop_to). If ctx ends first the error is ctx's, the kernel
+// goes on waiting, and Close waits for it.
+func (c *Conn) Cancel(ctx context.Context, peer netip.AddrPort) error {
+	done := make(chan error, 1)
+	go func() { done <- c.cancel(peer) }()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = &hintError{err: ctx.Err(), hint: "the device has not let go of the memory yet"}
+	}
+	if err != nil {
+		return c.opError("rdma-cancel", peer, err)
+	}
+	return nil
+}
+
+func (c *Conn) cancel(peer netip.AddrPort) error {
 	for _, port := range []uint16{peer.Port(), nobodysPort} {
 		if err := c.sock.CancelSentTo(netip.AddrPortFrom(peer.Addr(), port)); err != nil {
-			return c.opError("rdma-cancel", peer, err)
+			return err
 		}
 	}
 	return nil

@@ -359,7 +359,7 @@ func TestTwoMachinesAPeerThatStaysDeadIsCanceled(t *testing.T) {
 	if local.Bytes() == nil {
 		t.Error("the memory is gone")
 	}
-	if err := o.conn.Cancel(o.address); err != nil {
+	if err := o.conn.Cancel(within(t, patience), o.address); err != nil {
 		t.Fatal(err)
 	}
 	o.account(ops)

@@ -368,7 +368,7 @@ func TestAnOperationToNowhereIsUnderWayUntilItIsCanceled(t *testing.T) {
 	if n := peer.Outstanding(); n != 1 {
 		t.Errorf("%d operations outstanding", n)
 	}
-	if err := peer.Cancel(nowhere); err != nil {
+	if err := peer.Cancel(within(t, patience), nowhere); err != nil {
 		t.Fatal(err)
 	}
 	if err := op.Wait(within(t, patience)); !errors.Is(err, rdma.ErrCanceled) {
@@ -544,7 +544,7 @@ func TestAtomicsAreRefusedAndBlockTheConnectionIfInsistedOn(t *testing.T) {
 	if err := behind.Wait(within(t, 200*time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("what is behind it: %v", err)
 	}
-	if err := peer.Cancel(addr(owner)); err != nil {
+	if err := peer.Cancel(within(t, patience), addr(owner)); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range []*rdma.Operation{&op, &behind} {
@@ -558,7 +558,7 @@ func TestAtomicsAreRefusedAndBlockTheConnectionIfInsistedOn(t *testing.T) {
 	if err := behind.Wait(within(t, 200*time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("what comes after canceling: %v", err)
 	}
-	if err := peer.Cancel(addr(owner)); err != nil {
+	if err := peer.Cancel(within(t, patience), addr(owner)); err != nil {
 		t.Fatal(err)
 	}
 	if err := behind.Wait(ctx); !errors.Is(err, rdma.ErrCanceled) {

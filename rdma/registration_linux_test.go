@@ -216,14 +216,14 @@ func TestATiedRegistrationHoldsABrokenConnectionUntilItIsRevokedAndCanceled(t *t
 		if err := op.Wait(within(t, 2*time.Second)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the connection came back although memory is registered on it: %v", err)
 		}
-		if err := peer.Cancel(addr(owner)); err != nil {
+		if err := peer.Cancel(within(t, patience), addr(owner)); err != nil {
 			t.Fatal(err)
 		}
 		if err := op.Wait(ctx); !errors.Is(err, rdma.ErrCanceled) {
 			t.Errorf("canceled: %v", err)
 		}
 	}
-	if err := owner.Cancel(addr(peer)); err != nil {
+	if err := owner.Cancel(within(t, patience), addr(peer)); err != nil {
 		t.Fatal(err)
 	}
 	if err := owner.FlushRegions(); err != nil {

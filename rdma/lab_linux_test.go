@@ -63,6 +63,20 @@ func pair(t testing.TB) (a, b *rdma.Conn) {
 // addr is where c can be written to.
 func addr(c *rdma.Conn) netip.AddrPort { return c.Socket().LocalAddr().(rdssock.Addr).AddrPort }
 
+// register registers memory of owner for peer, and returns what owner tells it.
+func register(t testing.TB, ctx context.Context, owner, peer *rdma.Conn, memory rdma.Slice) rdma.Remote {
+	t.Helper()
+	reg := &rdma.Registration{Memory: memory}
+	if err := owner.Register(ctx, reg, addr(peer)); err != nil {
+		t.Fatal(err)
+	}
+	remote, err := reg.Remote()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return remote
+}
+
 // allocate makes a region and closes it at the end of the test, which it fails if that does not work.
 func allocate(t testing.TB, size int) *rdma.Region {
 	t.Helper()

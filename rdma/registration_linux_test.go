@@ -370,14 +370,7 @@ func TestTransfersWithinAnAddressGoOnWhileMemoryIsRegistered(t *testing.T) {
 	ctx := within(t, patience)
 	const size = 20 << 20
 	offered, local := allocate(t, size), allocate(t, size)
-	reg := rdma.Registration{Memory: offered.All()}
-	if err := owner.Register(ctx, &reg, addr(peer)); err != nil {
-		t.Fatal(err)
-	}
-	remote, err := reg.Remote()
-	if err != nil {
-		t.Fatal(err)
-	}
+	remote := register(t, ctx, owner, peer, offered.All())
 	done := make(chan error)
 	go func() {
 		done <- peer.Read(ctx, &rdma.Transfer{Peer: addr(owner), Remote: remote, Local: []rdma.Slice{local.All()}})

@@ -33,14 +33,7 @@ func TestATransferOfManyOperationsIsOneMessageToThePeer(t *testing.T) {
 	ctx := within(t, 5*time.Minute)
 	offered, local := allocate(t, size), allocate(t, size)
 	fillFast(offered.Bytes(), 11)
-	reg := rdma.Registration{Memory: offered.All()}
-	if err := owner.Register(ctx, &reg, addr(peer)); err != nil {
-		t.Fatal(err)
-	}
-	remote, err := reg.Remote()
-	if err != nil {
-		t.Fatal(err)
-	}
+	remote := register(t, ctx, owner, peer, offered.All())
 	calls, moved := 0, int64(0)
 	transfer := rdma.Transfer{
 		Peer: addr(owner), Remote: remote, Local: []rdma.Slice{local.All()}, Payload: []byte("read"),
@@ -99,14 +92,7 @@ func TestATransferOfManySlicesGoesToTheRightPlaces(t *testing.T) {
 	const size = 3<<20 + 12345
 	offered, local := allocate(t, size), allocate(t, size)
 	fillFast(offered.Bytes(), 13)
-	reg := rdma.Registration{Memory: offered.All()}
-	if err := owner.Register(ctx, &reg, addr(peer)); err != nil {
-		t.Fatal(err)
-	}
-	remote, err := reg.Remote()
-	if err != nil {
-		t.Fatal(err)
-	}
+	remote := register(t, ctx, owner, peer, offered.All())
 	const at = 1<<20 - 77
 	var slices []rdma.Slice
 	var want []byte
@@ -129,16 +115,9 @@ func TestATransferThatFailsLeavesNothingUnderWay(t *testing.T) {
 	ctx := within(t, patience)
 	const size = 30 << 20
 	offered, local := allocate(t, size), allocate(t, size)
-	reg := rdma.Registration{Memory: offered.All()}
-	if err := owner.Register(ctx, &reg, addr(peer)); err != nil {
-		t.Fatal(err)
-	}
-	remote, err := reg.Remote()
-	if err != nil {
-		t.Fatal(err)
-	}
+	remote := register(t, ctx, owner, peer, offered.All())
 	remote.Keys[12] ^= 0x5500
-	err = peer.Read(ctx, &rdma.Transfer{Peer: addr(owner), Remote: remote, Local: []rdma.Slice{local.All()}, Payload: []byte("done")})
+	err := peer.Read(ctx, &rdma.Transfer{Peer: addr(owner), Remote: remote, Local: []rdma.Slice{local.All()}, Payload: []byte("done")})
 	if !errors.Is(err, rdma.ErrRemoteAccess) && !errors.Is(err, rdma.ErrDropped) {
 		t.Errorf("the error is %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdskit/rdskit/internal/ping"
+	"github.com/rdskit/rdskit/internal/strerror"
 )
 
 // A textWriter prints events for people. What the C rds-ping prints goes to
@@ -86,9 +87,9 @@ func (w *textWriter) failed(e ping.Event) {
 	}
 	var errno syscall.Errno
 	if errors.As(e.Err, &errno) && !w.quiet {
-		text := fmt.Sprintf(" %3d: ERROR: %s", e.Seq, ping.Strerror(errno))
+		text := fmt.Sprintf(" %3d: ERROR: %s", e.Seq, strerror.Text(errno))
 		if w.several {
-			text = fmt.Sprintf("error %d to %s: %s", e.Seq, targetText(e.Target), ping.Strerror(errno))
+			text = fmt.Sprintf("error %d to %s: %s", e.Seq, targetText(e.Target), strerror.Text(errno))
 		}
 		w.line(w.stdout, e, text)
 		if errno == syscall.EINVAL && !w.hinted {

@@ -2,14 +2,20 @@ package main
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/rdskit/rdskit/internal/labtest"
 )
@@ -185,5 +191,164 @@ func (w *watch) wait(t *testing.T) {
 	case <-w.seen:
 	case <-time.After(50 * time.Second):
 		t.Fatalf("no %s in %q", w.text, w.String())
+	}
+}
+
+// loop runs both sides in one process over the loopback transport.
+func loop(t *testing.T, port int, args ...string) labtest.Result {
+	t.Helper()
+	labtest.Need(t, labtest.RDS)
+	r := labtest.RunOn(t, 0, append([]string{
+		"--self", "-r", "127.0.0.1", "-s", "127.0.0.2", "-p", fmt.Sprint(port), "-T", "1", "--warmup", "0.2", "--interval", "0.5",
+	}, args...)...)
+	if r.Status != 0 {
+		t.Fatalf("status %d\n%s", r.Status, r.Stderr)
+	}
+	return r
+}
+
+func TestRowsAreThoseOfC(t *testing.T) {
+	lines := loop(t, 8400, "-c", "--show-params", "--show-histogram", "--percentiles", "--show-outliers", "1").Lines()
+	text := strings.Join(lines, "\n")
+	for _, want := range []string{
+		`Options:\n  Tasks      1      \n  Req size   1024   \n  ACK size   63     \n  RDMA size  0      \n  RDMA opts  use_fence\n\n`,
+		`(?m)^negotiated options, tasks will start in 2 seconds\nStarting up\.*\ntsks   tx/s   rx/s  tx\+rx K/s    mbi K/s    mbo K/s tx us/c   rtt us cpu %$`,
+		`(?m)^   1 [ \d]{6} [ \d]{6} [ \d]{7}\.\d\d       0\.00       0\.00 [ \d]{4}\.\d\d [ \d]{5}\.\d\d *\d+\.\d\d$`,
+		`(?m)^-{45}\n   1 .*  \(average\)$`,
+		`(?m)^RTT histogram\nRTT \(us\)        \t\t    Count\n\[     1 -      2\] \t\t +\d+$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	r := loop(t, 8410, "-z", "--percentiles", "--show-outliers", "1")
+	if lines := r.Lines(); !strings.Contains(lines[len(lines)-1], "(average)") || strings.Contains(r.Stdout, "-----") {
+		t.Errorf("more than the summary:\n%s", r.Stdout)
+	}
+	if !regexp.MustCompile(`(?m)^Found RTT = 0x[0-9a-f]+$`).MatchString(r.Stderr) {
+		t.Errorf("no outlier in %q", r.Stderr)
+	}
+	if !regexp.MustCompile(`round trip: p50 [\d.]+ us .* p99\.99 [\d.]+ us max [\d.]+ us\nper message: `).MatchString(r.Stderr) {
+		t.Errorf("no percentiles in %q", r.Stderr)
+	}
+}
+
+func TestPerfdataHasAValueForEachName(t *testing.T) {
+	var rows [][]string
+	for _, l := range loop(t, 8420, "--show-perfdata").Lines() {
+		if rest, ok := strings.CutPrefix(l, "::"); ok {
+			rows = append(rows, strings.Split(rest, ","))
+		}
+	}
+	if len(rows) < 3 || rows[0][0] != "nr_tasks:count" || rows[0][len(rows[0])-1] != "intr:count" {
+		t.Fatalf("%d rows, names %v", len(rows), rows[0])
+	}
+	for _, r := range rows[1:] {
+		if len(r) != len(rows[0]) {
+			t.Errorf("%d values for %d names", len(r), len(rows[0]))
+		}
+		if r[0] != "1" || r[1] != "1024" || r[2] != "63" || r[4] == "0" {
+			t.Errorf("row %v", r[:10])
+		}
+	}
+}
+
+func TestCSVHasAValueForEachName(t *testing.T) {
+	rows, err := csv.NewReader(strings.NewReader(loop(t, 8430, "--csv").Stdout)).ReadAll() // that checks the number of fields
+	if err != nil || len(rows) < 3 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	if rows[0][2] != "requests_sent" || rows[1][2] == "0" {
+		t.Errorf("%v\n%v", rows[0], rows[1])
+	}
+}
+
+func TestTheHistogramLogHasAllRoundTrips(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rtt.hlog")
+	r := loop(t, 8440, "--json", "--histogram-log", file)
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	h, err := hdrhistogram.NewHistogramLogReader(f).NextIntervalHistogram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := end(t, r); e.RTT == nil || uint64(h.TotalCount()) != e.RTT.Count || e.RTT.Count == 0 {
+		t.Errorf("%d round trips in the log, %+v", h.TotalCount(), e.RTT)
+	}
+}
+
+func TestTheReceivePathIsMeasuredOverTCP(t *testing.T) {
+	needHosts(t, 2)
+	a, _ := runBoth(t, 8450, "--rx-path -T 1 --warmup 0.4 --json")
+	if e := end(t, a); len(e.ReceivePath) == 0 || e.ReceivePath["delivery"] == nil || e.ReceivePath["delivery"].Count == 0 {
+		t.Errorf("receive path %v", e.ReceivePath)
+	}
+}
+
+func TestAServerServesRunAfterRunAndOnlyThoseAllowed(t *testing.T) {
+	needHosts(t, 3)
+	cmd := labtest.Command(t, "-r", "10.9.0.2", "-p", "8460", "--serve", "--allow", "10.9.0.1")
+	listening := newWatch(cmd, "waiting for incoming connection on 10.9.0.2:8460\n")
+	server := labtest.StartOn(t, 2, cmd)
+	listening.wait(t)
+	for n := range 3 {
+		// A host that is not allowed comes between, and is told by the end of the connection.
+		if r := labtest.RunOn(t, 3, "-r", "10.9.0.3", "-s", "10.9.0.2", "-p", "8460", "-T", "1"); r.Status != 1 && r.Status != 2 {
+			t.Errorf("a host that is not allowed: status %d", r.Status)
+		}
+		r := labtest.RunOn(t, 1, "-r", "10.9.0.1", "-s", "10.9.0.2", "-p", "8460", "-T", "1", "--warmup", "0.2", "-v", "--json")
+		if e := end(t, r); r.Status != 0 || !e.OK || e.RequestsReceived == 0 {
+			t.Errorf("run %d: status %d, %+v\n%s", n, r.Status, e, r.Stderr)
+		}
+	}
+	cmd.Process.Signal(syscall.SIGINT)
+	r := server.Finish(t)
+	if r.Status != 0 || strings.Count(listening.String(), "(average)") != 3 || !strings.Contains(r.Stderr, "10.9.0.3 is not allowed to connect") {
+		t.Errorf("status %d\n%s%s", r.Status, listening, r.Stderr)
+	}
+}
+
+func TestIPv6(t *testing.T) {
+	needHosts(t, 2)
+	server := labtest.StartOn(t, 2, labtest.Command(t, "-r", "fd00::2", "-p", "8470"))
+	a := labtest.RunOn(t, 1, "-s", "fd00::2", "-p", "8470", "--connect-retries", "10", "-T", "1", "--warmup", "0.4", "-v", "--transport", "tcp", "--json")
+	p := server.Finish(t)
+	if e := end(t, a); a.Status != 0 || p.Status != 0 || !e.OK || e.RequestsReceived == 0 {
+		t.Errorf("active %d, passive %d: %+v\n%s%s", a.Status, p.Status, e, a.Stderr, p.Stderr)
+	}
+}
+
+func TestAbortAfterSaysNothingToThePeer(t *testing.T) {
+	needHosts(t, 2)
+	a, p := runBoth(t, 8480, "--abort-after 1 --cancel-sent-to --warmup 0.4 --json")
+	if e := end(t, a); a.Status != 0 || e.PeerFaults != nil {
+		t.Errorf("active %d: %+v\n%s", a.Status, e, a.Stderr)
+	}
+	if p.Status != 1 || !strings.Contains(p.Stderr, "the peer is gone") {
+		t.Errorf("passive %d: %s", p.Status, p.Stderr)
+	}
+}
+
+func TestDeepAndWideRuns(t *testing.T) {
+	for i, args := range []string{"-d 40000 -q 64 -v", "-t 64 -q 64 -v"} {
+		t.Run(args, func(t *testing.T) {
+			r := loop(t, 8500+100*i, append(strings.Fields(args), "--json")...)
+			if e := end(t, r); !e.OK || e.RequestsSent == 0 {
+				t.Errorf("%+v\n%s", e, r.Stderr)
+			}
+		})
+	}
+}
+
+func TestTheNamespaceIsThatOfNetns(t *testing.T) {
+	needHosts(t, 2)
+	server := labtest.StartOn(t, 0, labtest.Command(t, "--netns", "h2", "-r", "10.9.0.2", "-p", "8700"))
+	a := labtest.RunOn(t, 0, "--netns", "h1", "-s", "10.9.0.2", "-p", "8700", "--connect-retries", "10", "-T", "1", "--warmup", "0.4", "-v", "--json")
+	p := server.Finish(t)
+	if e := end(t, a); a.Status != 0 || p.Status != 0 || !e.OK {
+		t.Errorf("active %d, passive %d: %+v\n%s%s", a.Status, p.Status, e, a.Stderr, p.Stderr)
 	}
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/rdskit/rdskit/rdsinfo"
 )
 
-// perfdata is --show-perfdata: comma-separated lines that begin with ::, in the columns of
-// C, which has one name too few (mbi and mbo stand under thruput_rdma), and values under the names of their neighbours.
-// Here the columns of C hold what their names say, and mbo is the last.
+// perfdata is --show-perfdata: comma-separated lines that begin with ::, under the names of C. C has a value
+// more than names, since it prints RDMA in and out apart, so that all from tx_delay on stand under the name before theirs. Here thruput_rdma
+// is the sum of both.
 type perfdata struct {
 	names []string
 	last  map[string]uint64
 	at    time.Time
 }
 
-func (p *perfdata) header(w io.Writer, _ string) {
+func (p *perfdata) header(w io.Writer) {
 	fmt.Fprint(w, "::nr_tasks:count,req_size:bytes,ack_size:bytes,rdma_size:bytes,req_sent:count,thruput:kB/s,thruput_rdma:kB/s,tx_delay:microseconds,rtt:microseconds,cpu:percent")
 	p.last = map[string]uint64{}
 	for _, c := range p.read() {

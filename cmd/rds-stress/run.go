@@ -13,6 +13,7 @@ import (
 	"github.com/rdskit/rdskit/internal/netns"
 	"github.com/rdskit/rdskit/internal/ping"
 	"github.com/rdskit/rdskit/internal/route"
+	"github.com/rdskit/rdskit/internal/strerror"
 	"github.com/rdskit/rdskit/internal/stress"
 	"github.com/rdskit/rdskit/internal/stress/wire"
 	"github.com/rdskit/rdskit/rdssock"
@@ -112,7 +113,7 @@ func (o *options) wait(ctx context.Context, namespace int, notify func(stress.Ev
 	p := &stress.Passive{
 		Port: uint16(o.port.Value), Allow: o.allow, NetNS: namespace, Transport: rdssock.Transport(o.transport),
 		Processors: o.cpu, OutlierAbove: o.outlierAbove(), MaxFindings: maxFindings, CancelSentTo: o.cancelSentTo,
-		AbortAfter: seconds(o.abortAfter), MaxMemory: int64(o.memory.Value), Serve: o.serve, Notify: notify,
+		AbortAfter: seconds(o.abortAfter), MaxMemory: int64(o.memory.Value), Serve: o.serve, Version: version(), Notify: notify,
 	}
 	if o.recv != "" {
 		t, err := o.find(ctx, namespace, o.recv, "")
@@ -152,6 +153,9 @@ func (o *options) active(ctx context.Context, namespace int, notify func(stress.
 	return a.Run(ctx)
 }
 
+// version is what this side calls itself.
+func version() string { return "rdskit " + cli.Version() }
+
 // find resolves a host, and sees that RDS can be used from source.
 func (o *options) find(ctx context.Context, namespace int, host, source string) (*ping.Target, error) {
 	f := &ping.Finder{Network: "ip", Source: source, NetNS: namespace, Load: o.load}
@@ -185,7 +189,7 @@ func seconds(n cli.Number) time.Duration { return time.Duration(n.Value) * time.
 // config is what the options say of a run with t.
 func (o *options) config(t *ping.Target, namespace int) (*stress.Active, error) {
 	a := &stress.Active{
-		Peer: stress.PeerVersion(o.peer), Retries: int(o.connectRetries.Value),
+		Peer: stress.PeerVersion(o.peer), Retries: int(o.connectRetries.Value), Version: version(),
 		Plan: stress.Plan{
 			WarmUp: o.warmup.Duration, Duration: seconds(o.time), Interval: o.interval.Duration,
 			AbortAfter: seconds(o.abortAfter), Processors: o.cpu || o.perfdata,
@@ -251,7 +255,7 @@ func (o *options) resetConnection(ctx context.Context, namespace int) error {
 		if errors.Is(err, rdssock.ErrNotSupported) {
 			errno = syscall.EOPNOTSUPP // what mainline answers C, whose option it takes for SO_RDS_TRANSPORT
 		}
-		return fmt.Errorf("setsockopt RDS_CONN_RESET failed, errno: %d (%s)\n%w", int(errno), ping.Strerror(errno), err)
+		return fmt.Errorf("setsockopt RDS_CONN_RESET failed, errno: %d (%s)\n%w", int(errno), strerror.Text(errno), err)
 	}
 	return nil
 }

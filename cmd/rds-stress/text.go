@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/rdskit/rdskit/internal/latency"
-	"github.com/rdskit/rdskit/internal/ping"
+	"github.com/rdskit/rdskit/internal/strerror"
 	"github.com/rdskit/rdskit/internal/stress"
 )
 
@@ -59,9 +59,7 @@ func (w *textWriter) event(e stress.Event) {
 		}
 		fmt.Fprintln(w.stdout)
 	case stress.Connecting:
-		if w.o.showParams {
-			w.params(e.Config)
-		}
+		w.params(e.Config)
 		fmt.Fprintf(w.stdout, "connecting to %v:%d", e.Addr.Addr(), e.Addr.Port())
 	case stress.Retrying:
 		if !w.retrying {
@@ -74,6 +72,9 @@ func (w *textWriter) event(e stress.Event) {
 	case stress.Note:
 		fmt.Fprintf(w.talk, "rds-stress: %s\n", e.Text)
 	case stress.Negotiated:
+		if w.o.self {
+			w.params(e.Config)
+		}
 		fmt.Fprint(w.stdout, "negotiated options, tasks will start in 2 seconds\n")
 	case stress.Starting:
 		fmt.Fprint(w.stdout, "Starting up")
@@ -82,7 +83,7 @@ func (w *textWriter) event(e stress.Event) {
 	case stress.Started:
 		fmt.Fprint(w.stdout, "\n")
 		if w.o.perfdata {
-			w.perf.header(w.stdout, w.o.netns)
+			w.perf.header(w.stdout)
 			return
 		}
 		fmt.Fprintf(w.stdout, "%4s %6s %6s %10s %10s %10s %7s %8s %5s\n",
@@ -108,13 +109,16 @@ func (w *textWriter) event(e stress.Event) {
 func errnoText(err error) string {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
-		return ping.Strerror(errno)
+		return strerror.Text(errno)
 	}
 	return err.Error()
 }
 
 // params is --show-params.
 func (w *textWriter) params(c *stress.Config) {
+	if !w.o.showParams {
+		return
+	}
 	fmt.Fprintf(w.stdout, "Options:\n  %-10s %-7d\n  %-10s %-7d\n  %-10s %-7d\n  %-10s %-7d\n  %-10s",
 		"Tasks", c.Tasks, "Req size", c.Shape.ReqSize, "ACK size", c.Shape.AckSize, "RDMA size", w.o.rdmaSize.Value, "RDMA opts")
 	given := ""

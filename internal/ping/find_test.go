@@ -131,13 +131,3 @@ func TestLookup(t *testing.T) {
 		t.Errorf("a name of the other family only: %v", err)
 	}
 }
-
-func TestStrerrorIsThatOfC(t *testing.T) {
-	for errno, want := range map[syscall.Errno]string{
-		syscall.EINVAL: "Invalid argument", syscall.ENETDOWN: "Network is down", syscall.ENOBUFS: "No buffer space available",
-	} {
-		if got := Strerror(errno); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/rdskit/rdskit/internal/diagnose"
+	"github.com/rdskit/rdskit/internal/strerror"
 	"github.com/rdskit/rdskit/rdssock"
 )
 
@@ -36,7 +37,7 @@ func (e *TargetError) Error() string {
 	if e.Errno == 0 {
 		return fmt.Sprintf("%s: %v", e.What, e.Err)
 	}
-	return fmt.Sprintf("%s, errno: %d (%s): %v", e.What, int(e.Errno), Strerror(e.Errno), e.Err)
+	return fmt.Sprintf("%s, errno: %d (%s): %v", e.What, int(e.Errno), strerror.Text(e.Errno), e.Err)
 }
 
 // Unwrap returns Err and Errno.

@@ -1,7 +1,6 @@
 package rdmadev
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -121,14 +120,4 @@ func ipoibGID(addr netip.Addr) (netip.Addr, error) {
 		}
 	}
 	return netip.Addr{}, nil
-}
-
-// Carrier is [Client.Carrier] for a single question.
-func Carrier(ctx context.Context, addr netip.Addr) (Port, GID, error) {
-	c, err := Dial(ctx)
-	if err != nil {
-		return Port{}, GID{}, err
-	}
-	defer c.Close()
-	return c.Carrier(addr)
 }

@@ -24,6 +24,8 @@ type Active struct {
 	// Retries is how often to connect again while the peer is not there.
 	Retries int
 	Notify  func(Event)
+	// Version is what this side calls itself.
+	Version string
 	// Conn is the connection to the peer if there is one already.
 	Conn *control.Conn
 }
@@ -215,7 +217,7 @@ func (a *Active) start(ctx context.Context, s *session) (rdskit, json bool, err 
 func (a *Active) hello() *hello {
 	c := &a.Config
 	return &hello{
-		Version: version(), Address: c.Local.WithZone(""), TOS: c.TOS, MinReqSize: c.MinReqSize, CRC: c.Shape.CRC,
+		Version: a.Version, Address: c.Local.WithZone(""), TOS: c.TOS, MinReqSize: c.MinReqSize, CRC: c.Shape.CRC,
 		Bursty: c.Bursty, SyncBursty: c.SyncBursty, RXPath: c.RXPath, Rate: c.Rate, GiveUpNs: int64(c.GiveUp),
 		WarmUpNs: int64(a.Plan.WarmUp), IntervalNs: int64(a.Plan.Interval), Seed: c.Seed,
 	}

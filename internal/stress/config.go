@@ -76,7 +76,11 @@ func (c *Config) Memory() int64 {
 	if receive <= 4096 {
 		receive *= 32
 	}
-	const histograms = 4 * 300 << 10
+	const histogram = 48 << 10
+	histograms := int64(2 * histogram) // one in use, one handed over
+	if c.RXPath {
+		histograms *= 4
+	}
 	return 2*flows*int64(c.Shape.Depth)*(slot+owed) + int64(c.Tasks)*(receive+histograms)
 }
 
@@ -101,7 +105,7 @@ func (c *Config) port(task int) uint16 { return c.Port + 1 + uint16(task) }
 const (
 	DefaultWarmUp   = 4 * time.Second
 	DefaultInterval = time.Second
-	DefaultGiveUp   = 5 * time.Second
+	DefaultGiveUp   = 30 * time.Second
 )
 
 // Check refuses a run that is too large, or that leaves no port for its tasks.

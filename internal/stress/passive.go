@@ -33,8 +33,10 @@ type Passive struct {
 	// MaxMemory bounds what a peer can make this side allocate, in bytes; 0 is DefaultMemory.
 	MaxMemory int64
 	// Serve goes on after a run.
-	Serve  bool
-	Notify func(Event)
+	Serve bool
+	// Version is what this side calls itself.
+	Version string
+	Notify  func(Event)
 }
 
 // DefaultMemory is Passive.MaxMemory, in bytes.
@@ -171,7 +173,7 @@ func (p *Passive) agree(ctx context.Context, s *session, offer *control.Offer) e
 	if s.run, err = Open(cfg); err != nil {
 		return fail(err)
 	}
-	if err := s.conn.Send(frame{Type: frameHello, Hello: &hello{Version: version(), Address: cfg.Local.WithZone("")}}); err != nil {
+	if err := s.conn.Send(frame{Type: frameHello, Hello: &hello{Version: p.Version, Address: cfg.Local.WithZone("")}}); err != nil {
 		return &refusal{err}
 	}
 	s.run.Warm(ctx)

@@ -1,10 +1,13 @@
 package stress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,23 +19,25 @@ import (
 type phase int32
 
 const (
-	answering phase = iota // answer requests, send none
+	opened    phase = iota // no workers yet
+	answering              // answer requests, send none
 	running
 	ended
 )
 
 // A Run is one side of a run.
 type Run struct {
-	cfg     *Config
-	epoch   time.Time
-	workers []*worker
-	bursts  *bursts
-	state   atomic.Int32
-	done    sync.WaitGroup
+	cfg       *Config
+	epoch     time.Time
+	workers   []*worker
+	loops     []*loop
+	transport rdssock.Transport
+	bursts    *bursts
+	state     atomic.Int32
+	done      sync.WaitGroup
 
 	mu       sync.Mutex
 	findings []Finding
-	found    uint64
 	outliers []time.Duration
 	err      error
 	stop     chan struct{} // closed on an error, and on a finding with StopOnFinding
@@ -53,16 +58,26 @@ func Open(cfg *Config) (*Run, error) {
 		}
 		r.workers = append(r.workers, w)
 	}
+	r.loops = newLoops(r)
+	r.transport = r.workers[0].sock.Conn().Transport()
 	return r, nil
 }
 
-// Buffers returns how large a send and a receive buffer the kernel granted, and
-// how large ones the run can fill, in bytes.
-func (r *Run) Buffers() (send, receive int, want int64) {
+// Short says which of the two buffers the kernel granted less of than the run can fill, as C does; it is empty
+// if there is enough.
+func (r *Run) Short() []string {
 	conn := r.workers[0].sock.Conn()
-	send, _ = conn.SendBuffer()
-	receive, _ = conn.ReceiveBuffer()
-	return send, receive, r.cfg.buffer()
+	want := r.cfg.buffer()
+	var short []string
+	for _, b := range []struct {
+		name    string
+		granted func() (int, error)
+	}{{"SNDBUF", conn.SendBuffer}, {"RCVBUF", conn.ReceiveBuffer}} {
+		if n, err := b.granted(); err == nil && int64(n) < want {
+			short = append(short, fmt.Sprintf("getsockopt(%s) returned %d, we wanted %d * 2", b.name, 2*n, want))
+		}
+	}
+	return short
 }
 
 // Transport is what carries the messages.
@@ -70,7 +85,7 @@ func (r *Run) Transport() rdssock.Transport {
 	if r.cfg.LocalPeer {
 		return rdssock.TransportLoopback
 	}
-	return r.workers[0].sock.Conn().Transport()
+	return r.transport
 }
 
 // now is the time since the run was opened, by the monotonic clock alone.
@@ -135,24 +150,27 @@ func (w *worker) ping(ctx context.Context) bool {
 }
 
 // Start starts the workers, which answer requests, but send none until Begin.
+//
+// A loop that waits in poll(2) keeps its P until the runtime's monitor takes it away, which is up to 10 ms late: each
+// needs one of its own.
 func (r *Run) Start() {
-	for _, w := range r.workers {
-		r.done.Go(w.loop)
-	}
-	if r.cfg.GiveUp > 0 {
-		r.done.Go(r.expire)
+	r.state.Store(int32(answering))
+	addProcs(len(r.loops))
+	for _, l := range r.loops {
+		l.asked.begin()
+		r.done.Go(l.main)
 	}
 }
 
-// expire gives up requests without an answer.
-func (r *Run) expire() {
-	for r.phase() != ended {
-		time.Sleep(min(r.cfg.GiveUp/4, 100*time.Millisecond))
-		for _, w := range r.workers {
-			w.expire()
-		}
-	}
+// addProcs has that many more threads run Go at a time.
+func addProcs(n int) {
+	maxProcs.Lock()
+	defer maxProcs.Unlock()
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
 }
+
+// maxProcs guards GOMAXPROCS, which is the process's.
+var maxProcs sync.Mutex
 
 // Begin has the workers send requests.
 func (r *Run) Begin() { r.state.CompareAndSwap(int32(answering), int32(running)) }
@@ -183,8 +201,8 @@ func (r *Run) Drain(ctx context.Context, patience time.Duration) int {
 // Pending is how many requests have no answer.
 func (r *Run) Pending() int {
 	n := 0
-	for _, w := range r.workers {
-		n += w.pending()
+	for _, o := range r.Outstanding() {
+		n += o.Requests
 	}
 	return n
 }
@@ -198,38 +216,40 @@ type Outstanding struct {
 
 // Outstanding lists all such flows.
 func (r *Run) Outstanding() []Outstanding {
-	var all []Outstanding
-	for _, w := range r.workers {
-		w.mu.Lock()
+	return slices.Concat(ask(r, func(w *worker) (all []Outstanding) {
 		for i, f := range w.flows {
 			if n := f.Pending(); n > 0 {
 				all = append(all, Outstanding{w.task, w.remotes[i], n})
 			}
 		}
-		w.mu.Unlock()
-	}
-	return all
+		return all
+	})...)
 }
 
 // Sample adds what was measured since the last call.
 func (r *Run) Sample(stats *Stats, lat *Latencies) {
-	for _, w := range r.workers {
-		w.sample(stats, lat)
+	type measured struct {
+		stats Stats
+		lat   *Latencies
+	}
+	for _, m := range ask(r, func(w *worker) (m measured) {
+		m.stats, m.lat = w.handOver()
+		return m
+	}) {
+		stats.Add(&m.stats)
+		lat.merge(m.lat)
 	}
 }
 
 // Sent is how many messages went out on each flow, modulo 2^32: that of task i to
 // the peer's task j is number i*Tasks+j.
 func (r *Run) Sent() []uint32 {
-	all := make([]uint32, 0, r.cfg.Tasks*r.cfg.Tasks)
-	for _, w := range r.workers {
-		w.mu.Lock()
+	return slices.Concat(ask(r, func(w *worker) (sent []uint32) {
 		for _, f := range w.flows {
-			all = append(all, f.Sent())
+			sent = append(sent, f.Sent())
 		}
-		w.mu.Unlock()
-	}
-	return all
+		return sent
+	})...)
 }
 
 // errAccount says that a peer's account cannot be true.
@@ -241,31 +261,37 @@ func (r *Run) Lost(sent []uint32) (uint64, error) {
 	if len(sent) != n*n {
 		return r.Missing(), fmt.Errorf("%w: %d flows instead of %d", errAccount, len(sent), n*n)
 	}
-	var lost uint64
-	var err error
-	for _, w := range r.workers {
-		w.mu.Lock()
+	type account struct {
+		lost uint64
+		err  error
+	}
+	var all account
+	for _, a := range ask(r, func(w *worker) (a account) {
 		for j, f := range w.flows {
 			missing, ok := f.MissingOf(sent[j*n+w.task])
-			lost += missing
+			a.lost += missing
 			if !ok {
-				err = fmt.Errorf("%w: task %d sent %d to task %d, where %d was expected next", errAccount, j, sent[j*n+w.task], w.task, f.Incoming().Next())
+				a.err = fmt.Errorf("%w: task %d sent %d to task %d, where %d was expected next", errAccount, j, sent[j*n+w.task], w.task, f.Incoming().Next())
 			}
 		}
-		w.mu.Unlock()
+		return a
+	}) {
+		all.lost += a.lost
+		all.err = cmp.Or(all.err, a.err)
 	}
-	return lost, err
+	return all.lost, all.err
 }
 
 // Missing is how many messages of the peer did not arrive although later ones did.
 func (r *Run) Missing() uint64 {
 	var n uint64
-	for _, w := range r.workers {
-		w.mu.Lock()
+	for _, missing := range ask(r, func(w *worker) (n uint64) {
 		for _, f := range w.flows {
 			n += f.Incoming().Missing()
 		}
-		w.mu.Unlock()
+		return n
+	}) {
+		n += missing
 	}
 	return n
 }
@@ -273,21 +299,18 @@ func (r *Run) Missing() uint64 {
 // Gap returns the longest time in which nothing arrived at a task, and the longest that it took to get
 // an answer to a request sent in such a time. They are 0 if nothing ever stopped.
 func (r *Run) Gap() (longest, recovery time.Duration) {
-	for _, w := range r.workers {
-		w.mu.Lock()
-		longest, recovery = max(longest, w.gap.longest), max(recovery, w.gap.recovery)
-		w.mu.Unlock()
+	for _, g := range ask(r, func(w *worker) gapMeter { return w.gap }) {
+		longest, recovery = max(longest, g.longest), max(recovery, g.recovery)
 	}
 	return longest, recovery
 }
 
 // ResetGap begins anew with Gap.
 func (r *Run) ResetGap() {
-	for _, w := range r.workers {
-		w.mu.Lock()
+	ask(r, func(w *worker) struct{} {
 		w.gap = gapMeter{last: r.now()}
-		w.mu.Unlock()
-	}
+		return struct{}{}
+	})
 }
 
 // Stopped is closed when a worker has failed, or with StopOnFinding something was
@@ -321,7 +344,6 @@ func (r *Run) stopLocked() {
 func (r *Run) finding(f Finding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.found++
 	if len(r.findings) < r.cfg.MaxFindings {
 		r.findings = append(r.findings, f)
 	}
@@ -351,18 +373,14 @@ func (r *Run) News() (findings []Finding, outliers []time.Duration) {
 	return findings, outliers
 }
 
-// Found is how many findings there were.
-func (r *Run) Found() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.found
-}
-
 // Close ends the workers and closes the sockets. What the peer's kernel has not
 // acknowledged is dropped.
 func (r *Run) Close() error {
-	r.state.Store(int32(ended))
+	started := r.state.Swap(int32(ended)) != int32(opened)
 	r.done.Wait()
+	if started {
+		addProcs(-len(r.loops))
+	}
 	var errs []error
 	for _, w := range r.workers {
 		if r.cfg.CancelSentTo {

@@ -30,7 +30,7 @@ func Self(ctx context.Context, a *Active) (*Summary, error) {
 		CancelSentTo: c.CancelSentTo,
 	}
 	passive := make(chan error, 1)
-	go func() { passive <- serveSelf(ctx, control.NewConn(there), other, a.Plan) }()
+	go func() { passive <- serveSelf(ctx, control.NewConn(there), other, a.Plan, a.Version) }()
 	sum, err := a.Run(ctx)
 	a.Conn.Close()
 	select {
@@ -46,7 +46,7 @@ func Self(ctx context.Context, a *Active) (*Summary, error) {
 }
 
 // serveSelf is the passive side of Self, which says nothing to people.
-func serveSelf(ctx context.Context, conn *control.Conn, cfg *Config, plan Plan) error {
+func serveSelf(ctx context.Context, conn *control.Conn, cfg *Config, plan Plan, version string) error {
 	s := &session{cfg: cfg, conn: conn, peer: true, notify: func(Event) {}, plan: Plan{WarmUp: plan.WarmUp, Interval: plan.Interval}}
 	defer conn.Close()
 	if _, _, err := conn.ReceiveOptions(); err != nil {
@@ -66,7 +66,7 @@ func serveSelf(ctx context.Context, conn *control.Conn, cfg *Config, plan Plan) 
 		_ = conn.Send(frame{Type: frameHello, Error: err.Error()})
 		return err
 	}
-	if err = conn.Send(frame{Type: frameHello, Hello: &hello{Version: version(), Address: cfg.Local}}); err == nil {
+	if err = conn.Send(frame{Type: frameHello, Hello: &hello{Version: version, Address: cfg.Local}}); err == nil {
 		s.run.Agree(true)
 		err = meet(conn)
 	}

@@ -28,10 +28,9 @@ const (
 	// silence is how long the peer may say nothing: it speaks once a second. TCP
 	// gets over a cut of two seconds within it.
 	silence = 7 * time.Second
-	beat    = time.Second
 	// drainPatience is how long answers may be missing at the end while nothing moves.
 	drainPatience = time.Second
-	drainTime     = 10 * time.Second
+	drainTime     = 30 * time.Second
 )
 
 // A frame is what two of rdskit tell each other while they run.
@@ -84,6 +83,13 @@ func (s *session) note(format string, args ...any) {
 	s.tell(Event{Kind: Note, Text: fmt.Sprintf(format, args...)})
 }
 
+// noteBuffers tells of buffers that are too small.
+func (s *session) noteBuffers() {
+	for _, short := range s.run.Short() {
+		s.note("%s: net.core.wmem_max and rmem_max cap it without CAP_NET_ADMIN", short)
+	}
+}
+
 // ErrPeerGone says that the other side does not answer any more.
 var ErrPeerGone = errors.New("the peer is gone")
 
@@ -101,11 +107,15 @@ func (s *session) main(ctx context.Context) *Summary {
 	s.ended = make(chan struct{})
 	defer close(s.ended)
 	go s.listen()
+	if s.peer {
+		go s.beat()
+	}
 	abort := make(<-chan time.Time)
 	if s.plan.AbortAfter > 0 {
 		abort = time.After(s.plan.WarmUp + s.plan.AbortAfter)
 	}
 
+	s.noteBuffers()
 	s.run.Start()
 	s.tell(Event{Kind: Starting})
 	err := s.warmUp(ctx, abort)
@@ -124,9 +134,8 @@ var errDone = errors.New("done")
 func (s *session) wait(ctx context.Context, until time.Time, abort <-chan time.Time, each func()) error {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	pulse := time.NewTicker(beat)
+	pulse := time.NewTicker(time.Second)
 	defer pulse.Stop()
-	heard := time.Now()
 	for {
 		select {
 		case <-timer.C:
@@ -150,7 +159,6 @@ func (s *session) wait(ctx context.Context, until time.Time, abort <-chan time.T
 			}
 			return fmt.Errorf("%w: %w", ErrPeerGone, err)
 		case f := <-s.frames:
-			heard = time.Now()
 			switch {
 			case f.Error != "":
 				return &PeerError{f.Error}
@@ -161,14 +169,6 @@ func (s *session) wait(ctx context.Context, until time.Time, abort <-chan time.T
 		case <-pulse.C:
 			if each != nil {
 				each()
-			}
-			if s.peer {
-				if err := s.conn.Send(frame{Type: frameBeat}); err != nil {
-					return fmt.Errorf("%w: %w", ErrPeerGone, err)
-				}
-				if time.Since(heard) > silence {
-					return fmt.Errorf("%w: it has said nothing for %v", ErrPeerGone, silence)
-				}
 			}
 		}
 	}
@@ -186,15 +186,31 @@ func (s *session) listen() {
 	limit := frameLimit(s.cfg.Tasks)
 	for {
 		var f frame
-		if err := s.conn.Receive(&f, limit, silence+drainTime); err != nil {
+		if err := s.conn.Receive(&f, limit, silence); err != nil {
 			s.gone <- err
 			return
 		}
-		if f.Type == frameBeat && len(s.frames) > 0 {
-			continue // there is news already
+		if f.Type == frameBeat {
+			continue
 		}
 		select {
 		case s.frames <- f:
+		case <-s.ended:
+			return
+		}
+	}
+}
+
+// beat tells the peer that this side is there. What it cannot send shows in listen.
+func (s *session) beat() {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if s.conn.Send(frame{Type: frameBeat}) != nil {
+				return
+			}
 		case <-s.ended:
 			return
 		}

@@ -71,10 +71,22 @@ func mean(sum time.Duration, n uint64) time.Duration {
 	return sum / time.Duration(n)
 }
 
-// Latencies are how long things took, in full.
+// latencyDigits are the significant digits of percentiles: samples of many tasks are merged once a second, by a
+// thread that has to get by beside theirs.
+const latencyDigits = 2
+
+func newLatencies() *Latencies {
+	l := &Latencies{RTT: latency.Histogram{Digits: latencyDigits}}
+	for i := range l.Receive {
+		l.Receive[i].Digits = latencyDigits
+	}
+	return l
+}
+
+// Latencies are how long things took, percentiles to two significant digits.
 type Latencies struct {
 	RTT latency.Histogram
-	// Receive is where received messages spent their time in the kernel, by RXPathNames.
+	// Receive is where received messages spent their time in the kernel, by the points of RXPath.
 	Receive [3]latency.Histogram
 }
 

@@ -1,7 +1,8 @@
 package stress
 
 import (
-	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"time"
 )
 
@@ -16,13 +17,16 @@ type Usage struct {
 	CollectionPause time.Duration
 }
 
-// usageNow is the use since the process began.
+// usageNow is the use since the process began. It stops no thread, as runtime.ReadMemStats would: that takes
+// as long as the slowest of many needs to be scheduled.
 func usageNow() Usage {
 	u := processUsage()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	u.Allocations, u.AllocatedBytes = m.Mallocs, m.TotalAlloc
-	u.Collections, u.CollectionPause = uint64(m.NumGC), time.Duration(m.PauseTotalNs)
+	heap := []metrics.Sample{{Name: "/gc/heap/allocs:objects"}, {Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(heap)
+	u.Allocations, u.AllocatedBytes = heap[0].Value.Uint64(), heap[1].Value.Uint64()
+	var gc debug.GCStats
+	debug.ReadGCStats(&gc)
+	u.Collections, u.CollectionPause = uint64(gc.NumGC), gc.PauseTotal
 	return u
 }
 

@@ -6,14 +6,12 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/rdskit/rdskit/cmsg"
-	"github.com/rdskit/rdskit/internal/ping"
+	"github.com/rdskit/rdskit/internal/strerror"
 	"github.com/rdskit/rdskit/internal/stress/flow"
 	"github.com/rdskit/rdskit/internal/stress/transport"
 	"github.com/rdskit/rdskit/internal/stress/wire"
@@ -26,14 +24,15 @@ const (
 	// retest is when a worker tries a congested destination again although the kernel has not
 	// called: before 6.1.190 it could forget to.
 	retest = 100 * time.Millisecond
-	// maxRounds bounds how long a worker receives before it sends.
+	// maxRounds bounds how long a worker receives before it sends, and maxSends how many messages it
+	// sends before it receives.
 	maxRounds = 8
+	maxSends  = 64
 	// pause is how long nothing has to arrive for it to count as a gap.
 	pause = 100 * time.Millisecond
 )
 
-// A worker is one task: a socket, and a flow to each task of the peer. It runs
-// on a thread of its own.
+// A worker is one task: a socket, and a flow to each task of the peer. It is driven by a loop.
 type worker struct {
 	run     *Run
 	task    int
@@ -41,12 +40,16 @@ type worker struct {
 	sock    *transport.Socket
 	remotes []netip.AddrPort
 	scope   uint32
+	dialect cmsg.Dialect
 	sizes   *rand.Rand // nil if they do not vary
 
-	mu    sync.Mutex // held but for the waits; guards what follows
+	asked *asked // of the loop
+
+	// What follows is the loop's own while it runs: others ask for it.
 	flows []*flow.Flow
 	stats Stats // since the last sample
-	lat   Latencies
+	lat   *Latencies
+	spare *Latencies // what was handed over last, to use again
 	gap   gapMeter
 	err   error
 
@@ -54,8 +57,11 @@ type worker struct {
 	congested      []bool
 	anyCongested   bool
 	congestedSince time.Duration
-	full           bool // the send buffer
-	first          int  // flow to begin with, so that each has its turn
+	readable       bool          // as far as is known
+	full           bool          // the send buffer
+	sends          int           // that are left in this turn
+	expired        time.Duration // when requests were last given up
+	first          int           // flow to begin with, so that each has its turn
 	next           time.Duration
 	interval       time.Duration // between requests, with a rate
 	burst          burst
@@ -68,7 +74,9 @@ func newWorker(r *Run, task int) (*worker, error) {
 		remotes:   make([]netip.AddrPort, c.Tasks),
 		flows:     make([]*flow.Flow, c.Tasks),
 		congested: make([]bool, c.Tasks),
-		burst:     burst{sending: true, seen: -1},
+		lat:       newLatencies(), spare: newLatencies(),
+		readable: true,
+		burst:    burst{sending: true, seen: -1},
 	}
 	if c.Bursty && c.Requests {
 		w.burst.seen = 0
@@ -86,6 +94,7 @@ func newWorker(r *Run, task int) (*worker, error) {
 	if w.sock, err = transport.Listen(local, sc, max(c.Shape.ReqSize, c.Shape.AckSize)); err != nil {
 		return nil, err
 	}
+	w.dialect = w.sock.Conn().Dialect()
 	if zone := c.Peer.Zone(); zone != "" {
 		if w.scope, err = scope(zone); err != nil {
 			w.sock.Close()
@@ -120,95 +129,63 @@ func scope(zone string) (uint32, error) {
 	return uint32(i.Index), nil
 }
 
-// loop works until the run has ended.
-func (w *worker) loop() {
-	runtime.LockOSThread() // never unlocked: the thread ends with the worker
-	if w.run.cfg.Realtime {
-		if err := transport.Realtime(); err != nil {
-			w.fail(fmt.Errorf("sched_setscheduler(SCHED_RR) failed: %w", err))
-			return
-		}
-	}
+// begin is called by the loop before the first turn.
+func (w *worker) begin() {
 	// The tasks of a rate take turns.
 	w.next = w.run.now() + w.interval*time.Duration(w.task)/time.Duration(w.run.cfg.Tasks)
 	w.gap.last = w.run.now()
-	err := w.sock.Run(func() {
-		for w.turn() {
-		}
-	})
-	if err != nil {
-		w.fail(err)
-	}
 }
 
-// turn receives, sends, and waits if there was nothing to do.
-func (w *worker) turn() bool {
-	phase := w.run.phase()
-	if phase == ended {
-		return false
+// turn receives and sends. It returns for how long there is nothing more to do unless something
+// arrives, 0 if there may be.
+func (w *worker) turn(phase phase) time.Duration {
+	received := false
+	if w.readable && (phase != running || w.burst.receives()) {
+		received = w.receive()
+		w.readable = received
 	}
-	w.mu.Lock()
-	received := (phase != running || w.burst.receives()) && w.receive()
+	w.sends = maxSends
 	w.send(phase)
-	wait := w.waitTime()
-	write := w.full
-	failed := w.err != nil
-	if !received {
-		w.stats.Waits++
+	w.expire()
+	if received || w.sends == 0 {
+		return 0
 	}
-	w.mu.Unlock()
-	if failed {
-		return false
-	}
-	if received || wait <= 0 {
-		return true
-	}
-	_, writable, errno := w.sock.Wait(write, wait)
-	if errno != 0 {
-		w.fail(os.NewSyscallError("ppoll", errno))
-		return false
-	}
-	if writable {
-		w.full = false
-	}
-	return true
+	w.stats.Waits++
+	return w.waitTime(phase)
 }
 
 func (w *worker) fail(err error) {
-	w.mu.Lock()
 	if w.err == nil {
 		w.err = err
 	}
-	w.mu.Unlock()
-	w.run.failed(err)
+	w.run.failed(w.err)
 }
 
 // waitTime is how long there is nothing to do unless something arrives.
-func (w *worker) waitTime() time.Duration {
+func (w *worker) waitTime(phase phase) time.Duration {
 	wait := idle
-	if w.interval > 0 && !w.full && w.run.phase() == running {
+	if w.interval > 0 && !w.full && phase == running && w.room() >= 0 {
 		wait = min(wait, w.next-w.run.now())
 	}
 	if !w.burst.receives() {
 		wait = min(wait, time.Millisecond)
 	}
-	return wait
+	return max(wait, 0)
 }
 
 // receive takes what has arrived.
 func (w *worker) receive() bool {
-	any := false
+	received := false
 	for range maxRounds {
 		n, errno := w.sock.Receive()
 		if errno != 0 {
-			w.err = os.NewSyscallError("recvmsg", errno)
-			w.run.failed(w.err)
-			return any
+			w.fail(os.NewSyscallError("recvmsg", errno))
+			return received
 		}
 		if n == 0 {
-			return any
+			return received
 		}
-		any = true
+		received = true
 		now := w.run.now()
 		for i := range n {
 			data, control, from := w.sock.Message(i)
@@ -223,7 +200,7 @@ func (w *worker) receive() bool {
 			break
 		}
 	}
-	return any
+	return received
 }
 
 // message takes in one message.
@@ -265,7 +242,7 @@ func (w *worker) finding(f Finding) {
 
 // control takes in notifications, and what comes with a message.
 func (w *worker) control(b []byte) {
-	it := cmsg.Parse(w.sock.Conn().Dialect(), b)
+	it := cmsg.Parse(w.dialect, b)
 	for it.Next() {
 		m := it.Message()
 		switch m.Kind() {
@@ -323,7 +300,7 @@ func (w *worker) send(phase phase) {
 	for i := range w.flows {
 		n := w.at(i)
 		f := w.flows[n]
-		for !w.congested[n] && !f.Full() {
+		for w.sends > 0 && !w.congested[n] && !f.Full() {
 			if started < 0 {
 				started = w.run.now()
 			}
@@ -331,7 +308,7 @@ func (w *worker) send(phase phase) {
 				break
 			}
 		}
-		if w.full || w.err != nil {
+		if w.full || w.sends == 0 || w.err != nil {
 			break
 		}
 	}
@@ -346,7 +323,7 @@ func (w *worker) at(i int) int { return (w.first + i) % len(w.flows) }
 // and its round trip counts from when it was to be sent.
 func (w *worker) scheduled() {
 	now := w.run.now()
-	for w.next <= now && !w.full && w.err == nil {
+	for w.next <= now && w.sends > 0 && !w.full && w.err == nil {
 		n := w.room()
 		if n < 0 {
 			return
@@ -390,17 +367,18 @@ func (w *worker) request(n int, clock *time.Duration, at time.Duration) bool {
 // acks sends the answers that flow n owes. It reports whether others may go on.
 func (w *worker) acks(n int) bool {
 	f := w.flows[n]
-	for f.Owes() > 0 && !w.congested[n] {
+	for w.sends > 0 && f.Owes() > 0 && !w.congested[n] {
 		header, payload := f.Ack()
 		if !w.transmit(n, header, payload) {
 			return !w.full && w.err == nil
 		}
 		f.AckSent()
 	}
-	return true
+	return w.sends > 0
 }
 
 func (w *worker) transmit(n int, header, payload []byte) bool {
+	w.sends--
 	errno := w.sock.Send(header, payload, nil, w.remotes[n], w.scope)
 	switch errno {
 	case 0:
@@ -415,8 +393,7 @@ func (w *worker) transmit(n int, header, payload []byte) bool {
 		}
 		w.congested[n], w.anyCongested = true, true
 	default:
-		w.err = &SendError{Errno: errno, To: w.remotes[n], Size: len(header) + len(payload)}
-		w.run.failed(w.err)
+		w.fail(&SendError{Errno: errno, To: w.remotes[n], Size: len(header) + len(payload)})
 	}
 	return false
 }
@@ -429,7 +406,7 @@ type SendError struct {
 }
 
 func (e *SendError) Error() string {
-	return fmt.Sprintf("sendto() failed, errno: %d (%s)", int(e.Errno), ping.Strerror(e.Errno))
+	return fmt.Sprintf("sendto() failed, errno: %d (%s)", int(e.Errno), strerror.Text(e.Errno))
 }
 
 // Unwrap returns the Errno.
@@ -446,35 +423,31 @@ func (e *SendError) Explain() string {
 	return "to " + e.To.String()
 }
 
-// expire gives up what has waited for too long.
+// expire gives up what has waited for too long, and looks for it now and then.
 func (w *worker) expire() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	before := w.run.now() - w.run.cfg.GiveUp
+	giveUp := w.run.cfg.GiveUp
+	if giveUp == 0 {
+		return
+	}
+	now := w.run.now()
+	if now-w.expired < giveUp/8 {
+		return
+	}
+	w.expired = now
 	for _, f := range w.flows {
-		f.Expire(int64(before))
+		f.Expire(int64(now - giveUp))
 	}
 }
 
-// sample hands over what was measured since the last time.
-func (w *worker) sample(stats *Stats, lat *Latencies) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// handOver returns what was measured since the last time. The Latencies are the caller's
+// until the next time.
+func (w *worker) handOver() (Stats, *Latencies) {
 	for _, f := range w.flows {
 		w.stats.Account.Add(&f.Account)
 		f.Account = flow.Account{}
 	}
-	stats.Add(&w.stats)
+	stats := w.stats
 	w.stats = Stats{}
-	lat.merge(&w.lat)
-}
-
-func (w *worker) pending() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	n := 0
-	for _, f := range w.flows {
-		n += f.Pending()
-	}
-	return n
+	w.lat, w.spare = w.spare, w.lat
+	return stats, w.spare
 }

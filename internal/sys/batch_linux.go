@@ -80,3 +80,19 @@ func (b *Batch) Recv(fd uintptr, first, flags int) (int, syscall.Errno) {
 		}
 	}
 }
+
+// RecvRaw is to Recv what Msg.RecvRaw is to Msg.Recv.
+func (b *Batch) RecvRaw(fd uintptr, first, flags int) (int, syscall.Errno) {
+	hdrs := b.hdrs[first:]
+	for {
+		n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, fd,
+			uintptr(unsafe.Pointer(unsafe.SliceData(hdrs))), uintptr(len(hdrs)), uintptr(flags), 0, 0)
+		switch errno {
+		case 0:
+			return int(n), 0
+		case unix.EINTR:
+		default:
+			return 0, errno
+		}
+	}
+}

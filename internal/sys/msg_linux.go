@@ -88,10 +88,39 @@ func (m *Msg) Send(fd uintptr, flags int) (int, syscall.Errno) {
 // Recv is recvmsg(2) with room for the source address. The room for control
 // messages shrinks to what arrived, so SetControl goes before each Recv.
 func (m *Msg) Recv(fd uintptr, flags int) (int, syscall.Errno) {
+	m.prepareRecv()
+	return m.call(unix.SYS_RECVMSG, fd, flags)
+}
+
+func (m *Msg) prepareRecv() {
 	m.hdr.Name = &m.name[0]
 	m.hdr.Namelen = uint32(len(m.name))
 	m.hdr.Flags = 0
-	return m.call(unix.SYS_RECVMSG, fd, flags)
+}
+
+// SendRaw and RecvRaw are Send and Recv without a word to the Go runtime, for a thread with a processor of its own:
+// the runtime's monitor would look at each call every 20 us. The descriptor must not block.
+func (m *Msg) SendRaw(fd uintptr, flags int) (int, syscall.Errno) {
+	return m.callRaw(unix.SYS_SENDMSG, fd, flags)
+}
+
+// RecvRaw: see SendRaw.
+func (m *Msg) RecvRaw(fd uintptr, flags int) (int, syscall.Errno) {
+	m.prepareRecv()
+	return m.callRaw(unix.SYS_RECVMSG, fd, flags)
+}
+
+func (m *Msg) callRaw(trap, fd uintptr, flags int) (int, syscall.Errno) {
+	for {
+		n, _, errno := unix.RawSyscall(trap, fd, uintptr(unsafe.Pointer(&m.hdr)), uintptr(flags))
+		switch errno {
+		case 0:
+			return int(n), 0
+		case unix.EINTR:
+		default:
+			return 0, errno
+		}
+	}
 }
 
 func (m *Msg) call(trap, fd uintptr, flags int) (int, syscall.Errno) {

@@ -1,7 +1,7 @@
 package sys
 
 import (
-	"runtime"
+	"os"
 	"syscall"
 	"time"
 	"unsafe"
@@ -17,15 +17,36 @@ const (
 	PollOut PollEvents = unix.POLLOUT
 )
 
-// Poll is ppoll(2) of one descriptor, for threads that do not use the runtime's poller. It
-// returns no events after the timeout, and when a signal came.
-func Poll(fd uintptr, events PollEvents, timeout time.Duration) (PollEvents, syscall.Errno) {
-	p := unix.PollFd{Fd: int32(fd), Events: int16(events)}
+// Dup is fcntl(2) F_DUPFD_CLOEXEC: a descriptor that is not in the runtime's poller. The caller closes it.
+func Dup(fd uintptr) (uintptr, error) {
+	n, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
+	return uintptr(n), os.NewSyscallError("fcntl", err)
+}
+
+// A PollSet is an array of struct pollfd, for threads that do not use the runtime's poller.
+type PollSet struct{ fds []unix.PollFd }
+
+// Resize makes room for n descriptors.
+func (p *PollSet) Resize(n int) { p.fds = make([]unix.PollFd, n) }
+
+// Set sets what to wait for on descriptor number i.
+func (p *PollSet) Set(i int, fd uintptr, events PollEvents) {
+	p.fds[i] = unix.PollFd{Fd: int32(fd), Events: int16(events)}
+}
+
+// Events is what Wait found on descriptor number i.
+func (p *PollSet) Events(i int) PollEvents { return PollEvents(p.fds[i].Revents) }
+
+// Wait is ppoll(2). There are no events after the timeout, and when a signal came.
+func (p *PollSet) Wait(timeout time.Duration) syscall.Errno {
 	ts := unix.NsecToTimespec(int64(timeout))
-	_, _, errno := unix.Syscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
-	runtime.KeepAlive(&p)
+	_, _, errno := unix.Syscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(unsafe.SliceData(p.fds))), uintptr(len(p.fds)),
+		uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 	if errno == unix.EINTR {
-		return 0, 0
+		for i := range p.fds {
+			p.fds[i].Revents = 0
+		}
+		return 0
 	}
-	return PollEvents(p.Revents), errno
+	return errno
 }

@@ -48,16 +48,26 @@ func (*Msg) Flags() int                                  { return 0 }
 func (*Msg) ControlLen() int                             { return 0 }
 func (*Msg) Send(uintptr, int) (int, syscall.Errno)      { return 0, syscall.ENOSYS }
 func (*Msg) Recv(uintptr, int) (int, syscall.Errno)      { return 0, syscall.ENOSYS }
+func (*Msg) SendRaw(uintptr, int) (int, syscall.Errno)   { return 0, syscall.ENOSYS }
+func (*Msg) RecvRaw(uintptr, int) (int, syscall.Errno)   { return 0, syscall.ENOSYS }
 
 type Batch struct{}
 
-func (*Batch) Resize(int)                                  {}
-func (*Batch) Set(int, []byte, []byte)                     {}
-func (*Batch) Clear()                                      {}
-func (*Batch) Message(int) (_, _, _ int, _ []byte)         { return 0, 0, 0, nil }
-func (*Batch) Recv(uintptr, int, int) (int, syscall.Errno) { return 0, syscall.ENOSYS }
+func (*Batch) Resize(int)                                     {}
+func (*Batch) Set(int, []byte, []byte)                        {}
+func (*Batch) Clear()                                         {}
+func (*Batch) Message(int) (_, _, _ int, _ []byte)            { return 0, 0, 0, nil }
+func (*Batch) Recv(uintptr, int, int) (int, syscall.Errno)    { return 0, syscall.ENOSYS }
+func (*Batch) RecvRaw(uintptr, int, int) (int, syscall.Errno) { return 0, syscall.ENOSYS }
 
-func Poll(uintptr, PollEvents, time.Duration) (PollEvents, syscall.Errno) { return 0, syscall.ENOSYS }
+func Dup(uintptr) (uintptr, error) { return 0, errLinux }
+
+type PollSet struct{}
+
+func (*PollSet) Resize(int)                       {}
+func (*PollSet) Set(int, uintptr, PollEvents)     {}
+func (*PollSet) Events(int) PollEvents            { return 0 }
+func (*PollSet) Wait(time.Duration) syscall.Errno { return syscall.ENOSYS }
 
 func InNetNS(netns int, f func() error) error {
 	if netns == 0 {
@@ -67,6 +77,7 @@ func InNetNS(netns int, f func() error) error {
 }
 
 func SetRoundRobin(int) error { return errLinux }
+func SetNice(int) error       { return errLinux }
 
 type Socket struct{ infoRetries atomic.Int64 }
 

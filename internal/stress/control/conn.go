@@ -178,9 +178,6 @@ func (c *Conn) Ready(sent byte, rdskit bool) error {
 	return nil
 }
 
-// ReadyForJSON tells a C active side to go on with JSON.
-func (c *Conn) ReadyForJSON() error { return c.Ready(jsonByte, false) }
-
 // maxFrame bounds a frame, in bytes.
 const maxFrame = 16 << 20
 

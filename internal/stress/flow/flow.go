@@ -96,7 +96,7 @@ func New(shape *Shape, local, remote netip.AddrPort) *Flow {
 func (f *Flow) Full() bool { return f.pending.full() }
 
 // Pending is how many requests are without an answer.
-func (f *Flow) Pending() int { return f.pending.waiting() }
+func (f *Flow) Pending() int { return f.pending.open }
 
 // Owes is how many requests of the peer are to be answered.
 func (f *Flow) Owes() int { return f.owed.n }
@@ -118,7 +118,7 @@ func (f *Flow) Request(size int) (header, payload []byte) {
 
 // RequestSent notes that the request was sent at a time, in nanoseconds of any clock.
 func (f *Flow) RequestSent(size int, at int64) {
-	f.pending.push(slot{at: at, seq: f.seq, size: uint32(size)})
+	f.pending.push(slot{at: at, seq: f.seq})
 	f.seq++
 	f.Account.RequestsSent++
 	f.Account.RequestBytesSent += uint64(size)
@@ -127,11 +127,8 @@ func (f *Flow) RequestSent(size int, at int64) {
 // Ack is Request for the answer to the oldest request that Owes counts.
 func (f *Flow) Ack() (header, payload []byte) {
 	o := f.owed.first()
-	return f.message(o.Index, wire.Ack, f.shape.AckSize, o.Seq)
+	return f.message(o.index, wire.Ack, f.shape.AckSize, o.seq)
 }
-
-// FirstOwed is the request that Ack answers.
-func (f *Flow) FirstOwed() Owed { return f.owed.first() }
 
 // AckSent notes that the answer was sent.
 func (f *Flow) AckSent() {
@@ -254,7 +251,7 @@ func (f *Flow) Receive(b []byte) Received {
 	if r.Op == wire.Request {
 		f.Account.RequestsReceived++
 		f.Account.RequestBytesReceived += uint64(len(b))
-		f.owed.push(Owed{Index: r.Index, Seq: r.Seq})
+		f.owed.push(answer{index: r.Index, seq: r.Seq})
 		return r
 	}
 	f.Account.AcksReceived++
@@ -266,7 +263,7 @@ func (f *Flow) Receive(b []byte) Received {
 		return r
 	}
 	r.SentAt = slot.at
-	slot.done = true
+	f.pending.close(slot)
 	f.pending.settle()
 	return r
 }

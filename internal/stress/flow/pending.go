@@ -9,12 +9,12 @@ type pending struct {
 	head   int
 	n      int
 	oldest int // index of the oldest
+	open   int // how many of n have no answer
 }
 
 type slot struct {
 	at   int64 // when it was sent, or should have been
 	seq  uint32
-	size uint32
 	done bool
 }
 
@@ -34,6 +34,7 @@ func (p *pending) push(s slot) {
 		p.slots, p.head = grown, 0
 	}
 	p.n++
+	p.open++
 	*p.at(p.n - 1) = s
 }
 
@@ -64,15 +65,10 @@ func (p *pending) settle() {
 	}
 }
 
-// waiting is how many have no answer.
-func (p *pending) waiting() int {
-	n := 0
-	for i := range p.n {
-		if !p.at(i).done {
-			n++
-		}
-	}
-	return n
+// close notes that a request has its answer, or will have none.
+func (p *pending) close(s *slot) {
+	s.done = true
+	p.open--
 }
 
 // expire gives up those sent before t, and returns how many.
@@ -84,7 +80,7 @@ func (p *pending) expire(t int64) int {
 			break
 		}
 		if !s.done {
-			s.done = true
+			p.close(s)
 			n++
 		}
 	}
@@ -94,20 +90,20 @@ func (p *pending) expire(t int64) int {
 
 // owed are the answers that a flow has yet to send, oldest first.
 type owed struct {
-	ring []Owed
+	ring []answer
 	head int
 	n    int
 }
 
-// Owed is a request that was received and not answered.
-type Owed struct {
-	Index uint16
-	Seq   uint32
+// An answer names the request that it is to.
+type answer struct {
+	index uint16
+	seq   uint32
 }
 
-func (o *owed) push(v Owed) {
+func (o *owed) push(v answer) {
 	if o.n == len(o.ring) {
-		grown := make([]Owed, max(8, 2*len(o.ring)))
+		grown := make([]answer, max(8, 2*len(o.ring)))
 		for i := range o.n {
 			grown[i] = o.ring[(o.head+i)&(len(o.ring)-1)]
 		}
@@ -117,7 +113,7 @@ func (o *owed) push(v Owed) {
 	o.n++
 }
 
-func (o *owed) first() Owed { return o.ring[o.head] }
+func (o *owed) first() answer { return o.ring[o.head] }
 
 func (o *owed) pop() {
 	o.head = (o.head + 1) & (len(o.ring) - 1)

@@ -85,13 +85,6 @@ func (s *Sequence) Missing() uint64 {
 	return n
 }
 
-// Gaps calls f with the first and the last message of each gap, oldest first.
-func (s *Sequence) Gaps(f func(first, last uint32)) {
-	for _, g := range s.gaps {
-		f(g.from, g.to-1)
-	}
-}
-
 // MissingOf is how many of the sent messages 0 to sent-1 have not arrived, if
 // sent is plausible.
 func (s *Sequence) MissingOf(sent uint32, window uint32) (uint64, bool) {

@@ -1,10 +1,12 @@
-// Package transport moves the messages of rds-stress: a socket that never
-// waits, and a wait for it, on a thread of its own. It goes past the runtime's
+// Package transport moves the messages of rds-stress: sockets that never
+// wait, and a wait for several of them, on a thread of its own. It goes past the runtime's
 // poller, which would cost each round a trip through the scheduler.
 package transport
 
 import (
+	"errors"
 	"net/netip"
+	"os"
 	"syscall"
 	"time"
 
@@ -22,7 +24,7 @@ const (
 	maxBatch     = 32
 )
 
-// A Socket sends and receives without waiting. All but Close is called within Run.
+// A Socket sends and receives without waiting, within Poller.Run.
 type Socket struct {
 	conn *rdssock.Conn
 	fd   uintptr
@@ -56,22 +58,39 @@ func Listen(local netip.AddrPort, cfg *rdssock.Config, size int) (*Socket, error
 	return s, nil
 }
 
-// Conn is the socket for all that is not in the loop.
+// Conn is the socket outside of Poller.Run.
 func (s *Socket) Conn() *rdssock.Conn { return s.conn }
 
 // Close closes the socket, after Run has returned.
 func (s *Socket) Close() error { return s.conn.Close() }
 
-// Run calls f, during which the socket can be used.
-func (s *Socket) Run(f func()) error {
+// detach takes the socket out of the runtime's poller, which would be woken by all that happens on it. The Conn is
+// closed meanwhile.
+func (s *Socket) detach() error {
 	raw, err := s.conn.SyscallConn()
 	if err != nil {
 		return err
 	}
-	return raw.Control(func(fd uintptr) {
-		s.fd = fd
-		f()
-	})
+	var derr error
+	if err := raw.Control(func(fd uintptr) { s.fd, derr = sys.Dup(fd) }); err != nil {
+		return err
+	}
+	if derr != nil {
+		return derr
+	}
+	return s.conn.Close()
+}
+
+// attach undoes detach.
+func (s *Socket) attach() error {
+	f := os.NewFile(s.fd, "rds")
+	defer f.Close()
+	conn, err := rdssock.FileConn(f)
+	if err != nil {
+		return err
+	}
+	s.conn = conn
+	return nil
 }
 
 // Send sends header and payload as one message, with control messages if there are any. EAGAIN says
@@ -80,7 +99,7 @@ func (s *Socket) Send(header, payload, control []byte, to netip.AddrPort, scope 
 	s.out.SetName(to, scope)
 	s.out.SetParts(header, payload)
 	s.out.SetControl(control)
-	_, errno := s.out.Send(s.fd, 0)
+	_, errno := s.out.SendRaw(s.fd, 0)
 	return errno
 }
 
@@ -89,7 +108,7 @@ func (s *Socket) Receive() (int, syscall.Errno) {
 	if !s.small {
 		s.one.SetData(s.buffers[0])
 		s.one.SetControl(s.controls[0][:])
-		n, errno := s.one.Recv(s.fd, 0)
+		n, errno := s.one.RecvRaw(s.fd, 0)
 		if errno != 0 {
 			return 0, quiet(errno)
 		}
@@ -99,7 +118,7 @@ func (s *Socket) Receive() (int, syscall.Errno) {
 	for i := range s.buffers {
 		s.batch.Set(i, s.buffers[i], s.controls[i][:])
 	}
-	n, errno := s.batch.Recv(s.fd, 0, 0)
+	n, errno := s.batch.RecvRaw(s.fd, 0, 0)
 	return n, quiet(errno)
 }
 
@@ -125,12 +144,55 @@ func (s *Socket) Message(i int) (data, control []byte, from netip.AddrPort) {
 	return s.buffers[i][:n], s.controls[i][:oobn], from
 }
 
-// Wait waits until there are messages or notifications or, if write is set, room in the send buffer.
-func (s *Socket) Wait(write bool, timeout time.Duration) (readable, writable bool, errno syscall.Errno) {
+// A Poller waits for several sockets at a time.
+type Poller struct {
+	sockets []*Socket
+	set     sys.PollSet
+}
+
+// NewPoller waits for these sockets, in calls within Run.
+func NewPoller(sockets []*Socket) *Poller {
+	p := &Poller{sockets: sockets}
+	p.set.Resize(len(sockets))
+	return p
+}
+
+// Run calls f, during which the sockets can be used. What their Conns were told before still holds, but not
+// what package rdssock itself keeps, such as a congestion policy.
+func (p *Poller) Run(f func()) error {
+	var errs []error
+	detached := p.sockets[:0:0]
+	for _, s := range p.sockets {
+		if err := s.detach(); err != nil {
+			errs = append(errs, err)
+			break
+		}
+		detached = append(detached, s)
+	}
+	if len(errs) == 0 {
+		f()
+	}
+	for _, s := range detached {
+		errs = append(errs, s.attach())
+	}
+	return errors.Join(errs...)
+}
+
+// Want says that Wait is to return when socket number i has messages or notifications or, if write is
+// set, room in its send buffer. It goes before each Wait.
+func (p *Poller) Want(i int, write bool) {
 	events := sys.PollIn
 	if write {
 		events |= sys.PollOut
 	}
-	got, errno := sys.Poll(s.fd, events, timeout)
-	return got&^sys.PollOut != 0, got&sys.PollOut != 0, errno
+	p.set.Set(i, p.sockets[i].fd, events)
+}
+
+// Wait waits until one of the sockets has what is wanted of it, or for a time.
+func (p *Poller) Wait(timeout time.Duration) syscall.Errno { return p.set.Wait(timeout) }
+
+// Ready is what Wait found on socket number i.
+func (p *Poller) Ready(i int) (readable, writable bool) {
+	got := p.set.Events(i)
+	return got&^sys.PollOut != 0, got&sys.PollOut != 0
 }

@@ -36,12 +36,6 @@ func LayoutOfAck(size uint32) (l Layout, ok bool) {
 // IPv6 says that the header has IPv6 addresses.
 func (l Layout) IPv6() bool { return l == Basic6 || l == Async6 }
 
-// Valid reports whether there is such a header.
-func (l Layout) Valid() bool {
-	_, ok := LayoutOfAck(uint32(l))
-	return ok
-}
-
 // An Op says what a message is.
 type Op uint8
 

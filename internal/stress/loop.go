@@ -1,0 +1,103 @@
+package stress
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/rdskit/rdskit/internal/stress/transport"
+)
+
+// A loop is a thread that drives some of the workers. There are no more of them than processors: threads
+// beyond those would take turns by the kernel's clock, and not when they have something to do.
+type loop struct {
+	run     *Run
+	workers []*worker
+	poller  *transport.Poller
+	asked   asked
+}
+
+// newLoops shares the workers out.
+func newLoops(r *Run) []*loop {
+	loops := make([]*loop, min(len(r.workers), runtime.NumCPU()))
+	for i := range loops {
+		loops[i] = &loop{run: r}
+	}
+	for i, w := range r.workers {
+		l := loops[i%len(loops)]
+		l.workers = append(l.workers, w)
+		w.asked = &l.asked
+	}
+	for _, l := range loops {
+		var sockets []*transport.Socket
+		for _, w := range l.workers {
+			sockets = append(sockets, w.sock)
+		}
+		l.poller = transport.NewPoller(sockets)
+	}
+	return loops
+}
+
+// main works until the run has ended.
+func (l *loop) main() {
+	runtime.LockOSThread() // never unlocked: the thread ends with the loop
+	defer l.asked.close()
+	if err := l.schedule(); err != nil {
+		l.run.failed(err)
+		return
+	}
+	err := l.poller.Run(func() {
+		for _, w := range l.workers {
+			w.begin()
+		}
+		for l.turn() {
+		}
+	})
+	if err != nil {
+		l.run.failed(err)
+	}
+}
+
+// schedule gives the thread its place among others: behind those that report, as C has it, or with -R
+// before all.
+func (l *loop) schedule() error {
+	if !l.run.cfg.Realtime {
+		return transport.Nice()
+	}
+	if err := transport.Realtime(); err != nil {
+		return fmt.Errorf("sched_setscheduler(SCHED_RR) failed: %w", err)
+	}
+	return nil
+}
+
+// turn gives each worker one, and waits if none had anything to do. It reports whether to go on.
+func (l *loop) turn() bool {
+	phase := l.run.phase()
+	if phase == ended {
+		return false
+	}
+	l.asked.answer()
+	wait := idle
+	for _, w := range l.workers {
+		if w.err == nil {
+			wait = min(wait, w.turn(phase))
+		}
+	}
+	if wait == 0 && len(l.workers) == 1 {
+		l.workers[0].readable = true // trying costs no more than asking
+		return true
+	}
+	for i, w := range l.workers {
+		l.poller.Want(i, w.full)
+	}
+	if errno := l.poller.Wait(wait); errno != 0 {
+		l.run.failed(os.NewSyscallError("ppoll", errno))
+		return false
+	}
+	for i, w := range l.workers {
+		readable, writable := l.poller.Ready(i)
+		w.readable = w.readable || readable
+		w.full = w.full && !writable
+	}
+	return true
+}

@@ -24,21 +24,40 @@ type jsonHead struct {
 
 type jsonStart struct {
 	jsonHead
-	Local      string  `json:"local"`
-	Peer       string  `json:"peer"`
-	Transport  string  `json:"transport"`
-	Port       uint16  `json:"port"`
-	Tasks      int     `json:"tasks"`
-	Depth      int     `json:"depth"`
-	ReqSize    int     `json:"request_bytes"`
-	MinReqSize int     `json:"request_bytes_min"`
-	AckSize    int     `json:"ack_bytes"`
-	TOS        uint8   `json:"tos"`
-	Verify     bool    `json:"verify"`
-	CRC        bool    `json:"crc"`
-	Rate       float64 `json:"rate_per_s"` // 0 is as fast as it goes
-	RDSKitPeer bool    `json:"rdskit_peer"`
-	Header     int     `json:"header_bytes"`
+	Local      string    `json:"local"`
+	Peer       string    `json:"peer"`
+	Transport  string    `json:"transport"`
+	Port       uint16    `json:"port"`
+	Tasks      int       `json:"tasks"`
+	Depth      int       `json:"depth"`
+	ReqSize    int       `json:"request_bytes"`
+	MinReqSize int       `json:"request_bytes_min"`
+	AckSize    int       `json:"ack_bytes"`
+	TOS        uint8     `json:"tos"`
+	Verify     bool      `json:"verify"`
+	CRC        bool      `json:"crc"`
+	Rate       float64   `json:"rate_per_s"` // 0 is as fast as it goes
+	RDSKitPeer bool      `json:"rdskit_peer"`
+	Header     int       `json:"header_bytes"`
+	RDMA       *jsonRDMA `json:"rdma"` // null without
+}
+
+type jsonRDMA struct {
+	Size      int    `json:"element_bytes"`
+	Vector    int    `json:"elements"`
+	Mode      string `json:"mode"`
+	UseOnce   bool   `json:"use_once"`
+	GetMR     bool   `json:"get_mr"`
+	Fence     bool   `json:"fence"`
+	Cache     bool   `json:"cache_mrs"`
+	Alignment int    `json:"alignment_bytes"`
+}
+
+func newJSONRDMA(r *stress.RDMA) *jsonRDMA {
+	if r.Size == 0 {
+		return nil
+	}
+	return &jsonRDMA{r.Size, r.Vector, r.Mode.String(), r.UseOnce, r.GetMR, !r.NoFence, r.Cache, r.Alignment}
 }
 
 // jsonLatency is nanoseconds; null if there was nothing to measure.
@@ -75,6 +94,10 @@ type jsonMeasure struct {
 	BytesReceived    uint64                  `json:"bytes_received"`
 	RDMAIn           uint64                  `json:"rdma_in_bytes"`
 	RDMAOut          uint64                  `json:"rdma_out_bytes"`
+	RDMAReads        uint64                  `json:"rdma_reads"` // done by this side
+	RDMAWrites       uint64                  `json:"rdma_writes"`
+	RDMALatency      map[string]*jsonLatency `json:"rdma_latency,omitempty"`
+	RDMAKeys         *jsonKeys               `json:"rdma_keys,omitempty"`
 	SendTime         *int64                  `json:"send_mean_ns"`
 	RTT              *jsonLatency            `json:"rtt"`
 	ReceivePath      map[string]*jsonLatency `json:"receive_path,omitempty"`
@@ -94,7 +117,7 @@ func newJSONMeasure(s *stress.Sample) jsonMeasure {
 		Elapsed:      int64(s.Elapsed),
 		RequestsSent: s.RequestsSent, RequestsReceived: s.RequestsReceived, AcksSent: s.AcksSent, AcksReceived: s.AcksReceived,
 		BytesSent: s.RequestBytesSent + s.AckBytesSent, BytesReceived: s.RequestBytesReceived + s.AckBytesReceived,
-		RDMAIn: s.RDMAInBytes, RDMAOut: s.RDMAOutBytes, RTT: newJSONLatency(&s.Latencies.RTT),
+		RDMAIn: s.RDMAInBytes, RDMAOut: s.RDMAOutBytes, RDMAReads: s.RDMAReads, RDMAWrites: s.RDMAWrites, RTT: newJSONLatency(&s.Latencies.RTT),
 		Congested: s.Congested, Full: s.Full, Waits: s.Waits,
 		UserTime: int64(s.Usage.User), SystemTime: int64(s.Usage.System),
 		Switches:    s.Usage.VoluntarySw + s.Usage.InvoluntarySw,
@@ -108,6 +131,17 @@ func newJSONMeasure(s *stress.Sample) jsonMeasure {
 		busy := s.Processors.Busy()
 		m.CPUBusy = &busy
 	}
+	for i, name := range rdmaLatencies {
+		if l := newJSONLatency(&s.Latencies.RDMA[i]); l != nil {
+			if m.RDMALatency == nil {
+				m.RDMALatency = map[string]*jsonLatency{}
+			}
+			m.RDMALatency[name.name] = l
+		}
+	}
+	if k := s.Keys; k != nil {
+		m.RDMAKeys = &jsonKeys{k.Issued, k.Again, int64(k.Min), int64(k.Mean)}
+	}
 	for i, p := range stress.RXPath {
 		if l := newJSONLatency(&s.Latencies.Receive[i]); l != nil {
 			if m.ReceivePath == nil {
@@ -119,6 +153,14 @@ func newJSONMeasure(s *stress.Sample) jsonMeasure {
 	return m
 }
 
+// jsonKeys are the keys of an interval: how many were given out, and how soon those that were seen before came again.
+type jsonKeys struct {
+	Issued int   `json:"issued"`
+	Again  int   `json:"reissued"`
+	Min    int64 `json:"min_distance_ns"`
+	Mean   int64 `json:"mean_distance_ns"`
+}
+
 type jsonInterval struct {
 	jsonHead
 	Number int   `json:"number"`
@@ -128,26 +170,29 @@ type jsonInterval struct {
 
 type jsonFinding struct {
 	jsonHead
-	Task  int    `json:"task"`
-	From  string `json:"from"`
-	Seq   uint32 `json:"sequence"`
-	Index uint16 `json:"index"`
-	Bytes int    `json:"bytes"`
-	Fault string `json:"fault"`
+	Task   int    `json:"task"`
+	From   string `json:"from"`
+	Seq    uint32 `json:"sequence"`
+	Index  uint16 `json:"index"`
+	Bytes  int    `json:"bytes"`
+	Fault  string `json:"fault"`
+	Detail string `json:"detail,omitempty"`
 }
 
 type jsonFaults struct {
-	Messages   uint64 `json:"messages_received"`
-	Lost       uint64 `json:"lost"`
-	Duplicated uint64 `json:"duplicated"`
-	Reordered  uint64 `json:"reordered"`
-	Damaged    uint64 `json:"damaged"`
-	Foreign    uint64 `json:"foreign"`
-	GivenUp    uint64 `json:"given_up"`
+	Messages    uint64 `json:"messages_received"`
+	Lost        uint64 `json:"lost"`
+	Duplicated  uint64 `json:"duplicated"`
+	Reordered   uint64 `json:"reordered"`
+	Damaged     uint64 `json:"damaged"`
+	Foreign     uint64 `json:"foreign"`
+	GivenUp     uint64 `json:"given_up"`
+	RDMAFailed  uint64 `json:"rdma_failed"`
+	RDMADamaged uint64 `json:"rdma_damaged"`
 }
 
 func newJSONFaults(s *stress.Stats, lost uint64) *jsonFaults {
-	return &jsonFaults{s.RequestsReceived + s.AcksReceived, lost, s.Duplicated, s.Reordered, s.Damaged, s.Foreign, s.GivenUp}
+	return &jsonFaults{s.RequestsReceived + s.AcksReceived, lost, s.Duplicated, s.Reordered, s.Damaged, s.Foreign, s.GivenUp, s.RDMAFailed, s.RDMADamaged}
 }
 
 type jsonOutstanding struct {
@@ -184,6 +229,7 @@ func (w *jsonWriter) event(e stress.Event) {
 			jsonHead: head, Local: c.Local.String(), Peer: c.Peer.String(), Transport: e.Transport.String(), Port: c.Port,
 			Tasks: c.Tasks, Depth: c.Shape.Depth, ReqSize: c.Shape.ReqSize, MinReqSize: c.MinReqSize, AckSize: c.Shape.AckSize,
 			TOS: c.TOS, Verify: c.Shape.Verify, CRC: c.Shape.CRC, Rate: c.Rate, RDSKitPeer: c.Shape.Peer, Header: int(c.Shape.Layout),
+			RDMA: newJSONRDMA(&c.RDMA),
 		})
 	case stress.Interval:
 		head.Type = "interval"
@@ -191,7 +237,7 @@ func (w *jsonWriter) event(e stress.Event) {
 	case stress.Found:
 		head.Type = "finding"
 		f := e.Finding
-		_ = w.out.Write(jsonFinding{head, f.Task, f.From.String(), f.Seq, f.Index, f.Length, f.Fault.String()})
+		_ = w.out.Write(jsonFinding{head, f.Task, f.From.String(), f.Seq, f.Index, f.Length, f.Fault.String(), f.Detail})
 	case stress.End:
 		head.Type = "end"
 		_ = w.out.Write(newJSONEnd(head, e.Summary))
@@ -226,13 +272,23 @@ type csvWriter struct{ out *cli.Output }
 func (w *csvWriter) event(e stress.Event) {
 	switch e.Kind {
 	case stress.Started:
-		fmt.Fprintln(w.out, "time,elapsed_ns,requests_sent,requests_received,acks_sent,acks_received,bytes_sent,bytes_received,rdma_in_bytes,rdma_out_bytes,send_mean_ns,rtt_p50_ns,rtt_p90_ns,rtt_p99_ns,rtt_p99_9_ns,rtt_p99_99_ns,rtt_max_ns")
+		fmt.Fprintln(w.out, "time,elapsed_ns,requests_sent,requests_received,acks_sent,acks_received,bytes_sent,bytes_received,rdma_in_bytes,rdma_out_bytes,send_mean_ns,rtt_p50_ns,rtt_p90_ns,rtt_p99_ns,rtt_p99_9_ns,rtt_p99_99_ns,rtt_max_ns"+
+			",rdma_reads,rdma_writes,rdma_read_p50_ns,rdma_read_p90_ns,rdma_read_p99_ns,rdma_read_p99_9_ns,rdma_read_p99_99_ns,rdma_read_max_ns"+
+			",rdma_write_p50_ns,rdma_write_p90_ns,rdma_write_p99_ns,rdma_write_p99_9_ns,rdma_write_p99_99_ns,rdma_write_max_ns")
 	case stress.Interval:
 		s := e.Sample
-		h := &s.Latencies.RTT
-		fmt.Fprintf(w.out, "%s,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d\n", e.Time.UTC().Format(time.RFC3339Nano), s.Elapsed,
+		fmt.Fprintf(w.out, "%s,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d%s,%d,%d%s%s\n", e.Time.UTC().Format(time.RFC3339Nano), s.Elapsed,
 			s.RequestsSent, s.RequestsReceived, s.AcksSent, s.AcksReceived,
 			s.RequestBytesSent+s.AckBytesSent, s.RequestBytesReceived+s.AckBytesReceived, s.RDMAInBytes, s.RDMAOutBytes, s.MeanSendTime(),
-			h.Quantile(0.5), h.Quantile(0.9), h.Quantile(0.99), h.Quantile(0.999), h.Quantile(0.9999), h.Quantile(1))
+			csvQuantiles(&s.Latencies.RTT), s.RDMAReads, s.RDMAWrites,
+			csvQuantiles(&s.Latencies.RDMA[stress.RDMARead]), csvQuantiles(&s.Latencies.RDMA[stress.RDMAWrite]))
 	}
+}
+
+// csvQuantiles are those that are reported, each behind a comma.
+func csvQuantiles(h *latency.Histogram) (text string) {
+	for _, q := range quantiles {
+		text += fmt.Sprintf(",%d", h.Quantile(q.q))
+	}
+	return text
 }

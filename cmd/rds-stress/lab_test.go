@@ -137,6 +137,11 @@ func TestWhatCannotBeTriedIsSaid(t *testing.T) {
 	}{
 		{"both at one address", "-r 127.0.0.1 -s 127.0.0.1", "ports collide"},
 		{"TOS on loop", "-r 127.0.0.1 -s 127.0.0.2 -Q 3", "loopback"},
+		{"RDMA on loop", "-r 127.0.0.1 -s 127.0.0.2 -D 8K",
+			"check_rdma_support: RDS_FREE_MR failed with unexpected error, errno: 22 (Invalid argument)\nRDMA (-D) needs the transport infiniband: messages from 127.0.0.1 go by loopback, which has none"},
+		{"too many RDMA buffers", "-s 127.0.0.2 -D 8K -I 513", "out of range"},
+		{"too much RDMA at once", "-r 127.0.0.1 -s 127.0.0.2 -D 512K -I 3", "an RDMA operation (-D times -I) of 1572864 is out of range: at most 1048576"},
+		{"checksums with RDMA", "-r 127.0.0.1 -s 127.0.0.2 -D 8K --crc", "exclude each other"},
 		{"nobody listens", "-r 127.0.0.1 -s 127.0.0.2 -p 9999", "connect(127.0.0.2:9999) failed"},
 		{"an operand", "host", "is no option"},
 		{"too small", "-r 127.0.0.1 -s 127.0.0.2 -q 10", "req size must be at least 63 bytes"},
@@ -151,6 +156,14 @@ func TestWhatCannotBeTriedIsSaid(t *testing.T) {
 				t.Errorf("status %d, stderr %q, want %q", r.Status, r.Stderr, tt.want)
 			}
 		})
+	}
+}
+
+func TestRDMAOnTCPIsRefusedByName(t *testing.T) {
+	needHosts(t, 2)
+	r := labtest.RunOn(t, 1, "-s", "10.9.0.2", "-D", "8K")
+	if want := "messages from 10.9.0.1 go by tcp, which has none"; r.Status != 2 || !strings.Contains(r.Stderr, want) {
+		t.Errorf("status %d, stderr %q, want %q", r.Status, r.Stderr, want)
 	}
 }
 

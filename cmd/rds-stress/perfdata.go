@@ -54,7 +54,7 @@ func (p *perfdata) row(w io.Writer, c *stress.Config, s *stress.Sample) {
 	if s.Processors != nil {
 		cpu = s.Processors.Busy()
 	}
-	fmt.Fprintf(w, "::%d,%d,%d,%d,%d,%f,%f,%f,%f,%f", c.Tasks, c.Shape.ReqSize, c.Shape.AckSize, 0, s.RequestsSent,
+	fmt.Fprintf(w, "::%d,%d,%d,%d,%d,%f,%f,%f,%f,%f", c.Tasks, c.Shape.ReqSize, c.Shape.AckSize, c.RDMA.Size, s.RequestsSent,
 		per*float64(s.Bytes())/kib, per*float64(s.RDMAInBytes+s.RDMAOutBytes)/kib, usec(s.MeanSendTime()), usec(s.MeanRTT()), cpu)
 	now := time.Now()
 	scale := 1 / max(now.Sub(p.at).Seconds(), 1e-9)

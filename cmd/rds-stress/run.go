@@ -81,9 +81,6 @@ func (o *options) run(c *cli.Context) error {
 
 // refuse names what the kernel or this release cannot do, first as C says it.
 func (o *options) refuse() error {
-	if o.rdmaSize.Value > 0 {
-		return &cli.UsageError{Option: "-D", Reason: "comes with RDMA support, which is not there yet"}
-	}
 	if o.async {
 		// What C prints when the kernel refuses the control message.
 		err := &stress.SendError{Errno: syscall.EINVAL}
@@ -113,7 +110,7 @@ func (o *options) wait(ctx context.Context, namespace int, notify func(stress.Ev
 	p := &stress.Passive{
 		Port: uint16(o.port.Value), Allow: o.allow, NetNS: namespace, Transport: rdssock.Transport(o.transport),
 		Processors: o.cpu, OutlierAbove: o.outlierAbove(), MaxFindings: maxFindings, CancelSentTo: o.cancelSentTo,
-		AbortAfter: seconds(o.abortAfter), MaxMemory: int64(o.memory.Value), Serve: o.serve, Version: version(), Notify: notify,
+		AbortAfter: seconds(o.abortAfter), MaxMemory: int64(o.memory.Value), Trace: o.tell, Serve: o.serve, Version: version(), Notify: notify,
 	}
 	if o.recv != "" {
 		t, err := o.find(ctx, namespace, o.recv, "")
@@ -137,6 +134,14 @@ func (o *options) active(ctx context.Context, namespace int, notify func(stress.
 	if err != nil {
 		return nil, err
 	}
+	transport, err := stress.TransportAt(t.Source, namespace)
+	if err != nil {
+		return nil, err
+	}
+	infiniband := transport == rdssock.TransportInfiniBand
+	if a.Config.RDMA.Size > 0 && !infiniband {
+		return nil, &stress.NoRDMAError{Local: t.Source, Transport: transport}
+	}
 	a.Notify = notify
 	if a.Config.LocalPeer, err = route.IsLocal(ctx, t.Addr, &route.Config{NetNS: namespace}); err != nil {
 		return nil, err
@@ -144,7 +149,7 @@ func (o *options) active(ctx context.Context, namespace int, notify func(stress.
 	if t.Source == t.Addr {
 		return nil, fmt.Errorf("both sides would be at %v, where their ports collide: give -r another address of this host, such as 127.0.0.2", t.Addr)
 	}
-	if a.Config.LocalPeer && a.Config.TOS != 0 {
+	if a.Config.LocalPeer && !infiniband && a.Config.TOS != 0 {
 		return nil, &cli.UsageError{Option: "-Q", Reason: fmt.Sprintf("is not for the loopback transport, which carries messages to %v: it takes no type of service but 0", t.Addr)}
 	}
 	if o.self {
@@ -201,17 +206,22 @@ func (o *options) config(t *ping.Target, namespace int) (*stress.Active, error) 
 			TOS: uint8(o.tos.Value), NetNS: namespace, NoCongMonitor: o.congMonitor.Value == 0,
 			RXPath: o.rxPath, Realtime: o.realtime, OutlierAbove: o.outlierAbove(),
 			CancelSentTo: o.cancelSentTo, MaxFindings: maxFindings, StopOnFinding: o.strict,
+			RDMA: o.rdma(),
 		},
 		Options: wire.Options{
 			Time: uint32(o.time.Value), SummaryOnly: o.summaryOnly, RTPrio: o.realtime, Trace: o.trace,
-			ShowParams: o.showParams, ShowPerfdata: o.perfdata, RDMAUseFence: true, Simplex: o.simplex,
-			RDMAVector: 1, ConnectRetries: uint32(o.connectRetries.Value),
+			ShowParams: o.showParams, ShowPerfdata: o.perfdata, Simplex: o.simplex,
+			ConnectRetries: uint32(o.connectRetries.Value),
 		},
 	}
 	if o.seed.Value == 0 && !o.seed.IsSet() {
 		a.Config.Seed = uint64(time.Now().UnixNano())
 	}
+	if o.trace {
+		a.Config.Trace = o.tell
+	}
 	s := &a.Config.Shape
+	s.RDMA = a.Config.RDMA.Size > 0
 	s.Layout = a.Peer.Layout(t.Addr.Is6())
 	s.Depth, s.Verify, s.CRC = int(o.depth.Value), o.verify, o.crc
 	s.ReqSize, s.AckSize = int(o.reqSize.Value), int(o.ackSize.Value)
@@ -237,6 +247,18 @@ func (o *options) config(t *ping.Target, namespace int) (*stress.Active, error) 
 	}
 	return a, nil
 }
+
+// rdma is what the options say of RDMA.
+func (o *options) rdma() stress.RDMA {
+	return stress.RDMA{
+		Size: int(o.rdmaSize.Value), Vector: int(o.rdmaVector.Value), Mode: wire.RDMAMode(o.rdmaMode.Value),
+		UseOnce: o.useOnce.Value == 1, GetMR: o.useGetMR.Value == 1, NoFence: o.useFence.Value == 0,
+		Cache: o.cacheMRs.Value == 1, Alignment: int(o.alignment.Value), KeyMeter: o.keyOMeter,
+	}
+}
+
+// tell prints a line of -V.
+func (o *options) tell(text string) { fmt.Fprintln(o.stderr, text) }
 
 // resetConnection is --reset.
 func (o *options) resetConnection(ctx context.Context, namespace int) error {

@@ -96,12 +96,20 @@ func (w *textWriter) event(e stress.Event) {
 		default:
 			w.row(e.Sample)
 		}
+		w.keys(e.Sample.Keys)
 	case stress.Found:
 		fmt.Fprintf(w.talk, "rds-stress: %v\n", e.Finding)
 	case stress.Outlier:
 		fmt.Fprintf(w.talk, "Found RTT = %#x\n", e.RTT.Microseconds())
 	case stress.End:
 		w.end(e)
+	}
+}
+
+// keys is --rdma-key-o-meter.
+func (w *textWriter) keys(k *stress.KeyReuse) {
+	if k != nil && k.Again > 0 {
+		fmt.Fprintf(w.stdout, " *** %d R_Keys were re-issued; min distance=%f sec, avg distance=%f sec\n", k.Again, k.Min.Seconds(), k.Mean.Seconds())
 	}
 }
 
@@ -120,15 +128,15 @@ func (w *textWriter) params(c *stress.Config) {
 		return
 	}
 	fmt.Fprintf(w.stdout, "Options:\n  %-10s %-7d\n  %-10s %-7d\n  %-10s %-7d\n  %-10s %-7d\n  %-10s",
-		"Tasks", c.Tasks, "Req size", c.Shape.ReqSize, "ACK size", c.Shape.AckSize, "RDMA size", w.o.rdmaSize.Value, "RDMA opts")
+		"Tasks", c.Tasks, "Req size", c.Shape.ReqSize, "ACK size", c.Shape.AckSize, "RDMA size", c.RDMA.Size, "RDMA opts")
 	given := ""
 	for _, o := range []struct {
 		on   bool
 		name string
 	}{
-		{w.o.useOnce.Value == 1, " use_once"}, {w.o.useGetMR.Value == 1, " use_get_mr"},
-		{w.o.useFence.Value == 1, " use_fence"}, {w.o.cacheMRs.Value == 1, " cache_mrs"},
-		{w.o.alignment.Value > 0, fmt.Sprintf(" align=%d", w.o.alignment.Value)},
+		{c.RDMA.UseOnce, " use_once"}, {c.RDMA.GetMR, " use_get_mr"},
+		{!c.RDMA.NoFence, " use_fence"}, {c.RDMA.Cache, " cache_mrs"},
+		{c.RDMA.Alignment > 0, fmt.Sprintf(" align=%d", c.RDMA.Alignment)},
 	} {
 		if o.on {
 			given += o.name
@@ -245,6 +253,7 @@ func account(s *stress.Stats, lost uint64) string {
 	}{
 		{lost, "lost"}, {s.Duplicated, "doubled"}, {s.Reordered, "reordered"}, {s.Damaged, "damaged"},
 		{s.Foreign, "foreign"}, {s.GivenUp, "requests given up"},
+		{s.RDMAFailed, "RDMA operations failed"}, {s.RDMADamaged, "RDMA operations moved wrong data"},
 	} {
 		if f.n > 0 {
 			faults = true
@@ -253,6 +262,9 @@ func account(s *stress.Stats, lost uint64) string {
 	}
 	if !faults {
 		text += ", none lost, doubled, reordered or damaged"
+	}
+	if s.RDMAReads+s.RDMAWrites > 0 {
+		text += fmt.Sprintf("; %d RDMA reads and %d writes done", s.RDMAReads, s.RDMAWrites)
 	}
 	return text
 }
@@ -264,6 +276,13 @@ var quantiles = []struct {
 	name string
 	q    float64
 }{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}, {"p99.99", 0.9999}, {"max", 1}}
+
+// rdmaLatencies name stress.Latencies.RDMA.
+var rdmaLatencies = [...]struct{ text, name string }{
+	stress.RDMARead:      {"read, from request to verified data", "read"},
+	stress.RDMAWrite:     {"write, from request to verified data", "write"},
+	stress.RDMAOperation: {"operation, from start to completion", "operation"},
+}
 
 // details are percentiles and costs.
 func details(e stress.Event) string {
@@ -280,6 +299,9 @@ func details(e stress.Event) string {
 		b.WriteByte('\n')
 	}
 	line("round trip", &m.Latencies.RTT)
+	for i, name := range rdmaLatencies {
+		line("RDMA "+name.text, &m.Latencies.RDMA[i])
+	}
 	for i, p := range stress.RXPath {
 		line("receive path, "+p.String(), &m.Latencies.Receive[i])
 	}

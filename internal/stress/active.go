@@ -102,6 +102,8 @@ func (a *Active) NeedsRDSKit() []string {
 	add(plain && c.Peer.Is6(), "IPv6")
 	add(c.MinReqSize < c.Shape.ReqSize, "requests of several sizes (--size-range)")
 	add(c.Shape.CRC, "checksums (--crc)")
+	// That of C then registers memory for each request, and frees none.
+	add(c.RDMA.Cache && !c.RDMA.GetMR, "regions that are kept (--rdma-cache-mrs) without --rdma-use-get-mr")
 	return needs
 }
 
@@ -166,6 +168,7 @@ func (a *Active) options() *wire.Options {
 	o.SendAddr, o.RecvAddr = cfg.Peer.WithZone(""), cfg.Local.WithZone("")
 	o.Port, o.Tasks = cfg.Port, uint16(cfg.Tasks)
 	o.Verify, o.CongMonitor, o.TOS = cfg.Shape.Verify, !cfg.NoCongMonitor, cfg.TOS
+	cfg.RDMA.put(&o)
 	o.Sender = wire.SenderRDSKit
 	o.Version = a.Peer.Version
 	return &o

@@ -7,6 +7,7 @@
 package stress
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -28,6 +29,8 @@ type Config struct {
 	DetectLayout bool
 	// MinReqSize is less than Shape.ReqSize if sizes vary, in bytes.
 	MinReqSize int
+
+	RDMA RDMA
 
 	// Requests says that this side sends requests, and does not only answer.
 	Requests bool
@@ -53,6 +56,7 @@ type Config struct {
 	CancelSentTo  bool          // drop what is queued before the sockets are closed
 	MaxFindings   int           // how many faults are told in detail
 	StopOnFinding bool
+	Trace         func(string) // is told of each RDMA operation, by the thread that does it; nil for none
 }
 
 // Limits of what one run can have.
@@ -81,7 +85,10 @@ func (c *Config) Memory() int64 {
 	if c.RXPath {
 		histograms *= 4
 	}
-	return 2*flows*int64(c.Shape.Depth)*(slot+owed) + int64(c.Tasks)*(receive+histograms)
+	if c.RDMA.Size > 0 {
+		histograms += 3 * 2 * histogram
+	}
+	return 2*flows*int64(c.Shape.Depth)*(slot+owed) + int64(c.Tasks)*(receive+histograms) + c.RDMA.memory(c.Tasks, c.Shape.Depth)
 }
 
 // A LimitError says that a run would be too large.
@@ -118,5 +125,8 @@ func (c *Config) Check() error {
 	case int(c.Port)+c.Tasks > 65535:
 		return &LimitError{"a port (-p) of", uint64(c.Port), uint64(65535 - c.Tasks), "each task has one of the ports that follow"}
 	}
-	return nil
+	if c.Shape.CRC && c.RDMA.Size > 0 {
+		return errors.New("checksums (--crc) and RDMA (-D) exclude each other: they take the same place in the header")
+	}
+	return c.RDMA.check()
 }

@@ -76,6 +76,7 @@ type Sample struct {
 	Stats
 	Latencies  Latencies
 	Processors *Processors // nil if they were not asked for
+	Keys       *KeyReuse   // nil without RDMA.KeyMeter
 	Usage      Usage
 }
 

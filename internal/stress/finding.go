@@ -16,8 +16,13 @@ type Finding struct {
 	Expected uint32 // the sequence number after it
 	Index    uint16
 	Length   int // bytes
+	Detail   string
 }
 
 func (f Finding) String() string {
-	return fmt.Sprintf("task %d, message %d from %v (index %d, %d bytes): %v", f.Task, f.Seq, f.From, f.Index, f.Length, f.Fault)
+	text := fmt.Sprintf("task %d, message %d from %v (index %d, %d bytes): %v", f.Task, f.Seq, f.From, f.Index, f.Length, f.Fault)
+	if f.Detail != "" {
+		text += ": " + f.Detail
+	}
+	return text
 }

@@ -29,6 +29,7 @@ type Passive struct {
 	OutlierAbove time.Duration
 	MaxFindings  int
 	CancelSentTo bool
+	Trace        func(string) // see Config; used if the peer asks for it
 	AbortAfter   time.Duration
 	// MaxMemory bounds what a peer can make this side allocate, in bytes; 0 is DefaultMemory.
 	MaxMemory int64
@@ -164,6 +165,9 @@ func (p *Passive) agree(ctx context.Context, s *session, offer *control.Offer) e
 		_ = s.conn.Send(frame{Type: frameHello, Error: err.Error()})
 		return err
 	}
+	if err := cfg.Check(); err != nil {
+		return fail(&refusal{err})
+	}
 	if cfg.Peer.Is4() != cfg.Local.Is4() {
 		return fail(&refusal{fmt.Errorf("%v and %v are not of one address family", cfg.Local, cfg.Peer)})
 	}
@@ -216,6 +220,11 @@ func (p *Passive) config(offer *control.Offer) (*Config, error) {
 		cfg.DetectLayout = offer.Form == wire.Short && o.Verify && o.Sender != wire.SenderRDSKit
 	}
 	cfg.MinReqSize = cfg.Shape.ReqSize
+	cfg.RDMA = rdmaOf(o)
+	cfg.Shape.RDMA = cfg.RDMA.Size > 0
+	if o.Trace {
+		cfg.Trace = p.Trace
+	}
 	return cfg, p.check(o, cfg)
 }
 
@@ -234,8 +243,6 @@ func (p *Passive) check(o *wire.Options, cfg *Config) error {
 	switch {
 	case o.Async:
 		return fmt.Errorf("--async: %w: mainline kernels have no RDS_CMSG_ASYNC_SEND", syscall.EINVAL)
-	case o.RDMASize > 0:
-		return errRDMA
 	case o.ReqSize > MaxMessage:
 		return &LimitError{"a request size of", uint64(o.ReqSize), MaxMessage, ""}
 	case o.AckSize > MaxMessage:
@@ -251,6 +258,3 @@ func (p *Passive) check(o *wire.Options, cfg *Config) error {
 	}
 	return nil
 }
-
-// errRDMA says what is not there yet.
-var errRDMA = errors.New("RDMA (-D) comes with RDMA support")

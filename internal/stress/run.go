@@ -33,6 +33,7 @@ type Run struct {
 	loops     []*loop
 	transport rdssock.Transport
 	bursts    *bursts
+	keys      keyHistory
 	state     atomic.Int32
 	done      sync.WaitGroup
 
@@ -45,7 +46,7 @@ type Run struct {
 
 // Open opens the sockets of a run.
 func Open(cfg *Config) (*Run, error) {
-	r := &Run{cfg: cfg, epoch: time.Now(), stop: make(chan struct{})}
+	r := &Run{cfg: cfg, epoch: time.Now(), keys: keyHistory{}, stop: make(chan struct{})}
 	cfg.Shape.Prepare()
 	if cfg.SyncBursty {
 		r.bursts = &bursts{workers: cfg.Tasks}
@@ -60,6 +61,9 @@ func Open(cfg *Config) (*Run, error) {
 	}
 	r.loops = newLoops(r)
 	r.transport = r.workers[0].sock.Conn().Transport()
+	if r.transport == rdssock.TransportInfiniBand {
+		cfg.LocalPeer = false // between two of its addresses a device is used as between hosts
+	}
 	return r, nil
 }
 
@@ -183,7 +187,7 @@ func (r *Run) Quiet() { r.state.CompareAndSwap(int32(running), int32(answering))
 func (r *Run) Drain(ctx context.Context, patience time.Duration) int {
 	last, since := -1, time.Now()
 	for {
-		n := r.Pending()
+		n := r.Pending() + r.underWay()
 		if n != last {
 			last, since = n, time.Now()
 		}
@@ -196,6 +200,20 @@ func (r *Run) Drain(ctx context.Context, patience time.Duration) int {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// underWay is how many RDMA operations of this side have not ended.
+func (r *Run) underWay() int {
+	n := 0
+	for _, open := range ask(r, func(w *worker) int {
+		if w.remote == nil {
+			return 0
+		}
+		return w.remote.underWay()
+	}) {
+		n += open
+	}
+	return n
 }
 
 // Pending is how many requests have no answer.
@@ -388,18 +406,22 @@ func (r *Run) Close() error {
 				errs = append(errs, w.sock.Conn().CancelSentTo(netip.AddrPortFrom(r.cfg.Peer, to.Port())))
 			}
 		}
-		errs = append(errs, w.sock.Close())
+		errs = append(errs, w.close())
 	}
 	return errors.Join(errs...)
 }
 
 // Agree sets what is known only when both sides have met, before Start: whether the peer is rdskit.
 func (r *Run) Agree(rdskit bool) {
-	if !rdskit {
-		r.cfg.GiveUp = 0 // C goes by the order of the slots
+	if !rdskit || r.cfg.RDMA.Size > 0 {
+		// C goes by the order of the slots, and an operation that comes late would find the memory used for another.
+		r.cfg.GiveUp = 0
 	}
 	for _, w := range r.workers {
 		w.shape.Peer = rdskit
+		if w.remote != nil {
+			w.remote.shape.Peer = rdskit
+		}
 		w.shape.AnyReqSize = rdskit && r.cfg.MinReqSize < r.cfg.Shape.ReqSize
 	}
 	r.cfg.Shape.Peer = rdskit

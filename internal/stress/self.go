@@ -22,8 +22,9 @@ func Self(ctx context.Context, a *Active) (*Summary, error) {
 		Local: c.Peer, Peer: c.Local, Port: c.Port, Tasks: c.Tasks,
 		Shape: flow.Shape{
 			Layout: c.Shape.Layout, Depth: c.Shape.Depth, ReqSize: c.Shape.ReqSize, AckSize: c.Shape.AckSize,
-			Verify: c.Shape.Verify, CRC: c.Shape.CRC,
+			Verify: c.Shape.Verify, CRC: c.Shape.CRC, RDMA: c.Shape.RDMA,
 		},
+		RDMA:       c.RDMA,
 		MinReqSize: c.MinReqSize, Requests: !a.Options.Simplex, Rate: c.Rate, Bursty: c.Bursty, SyncBursty: c.SyncBursty,
 		GiveUp: c.GiveUp, Seed: c.Seed + 1, Transport: c.Transport, TOS: c.TOS, NetNS: c.NetNS,
 		NoCongMonitor: c.NoCongMonitor, RXPath: c.RXPath, Realtime: c.Realtime, LocalPeer: c.LocalPeer,

@@ -277,6 +277,7 @@ func (s *session) measure(ctx context.Context, abort <-chan time.Time) error {
 func (s *session) sample(n int, elapsed, total time.Duration) {
 	sample := Sample{Number: n, Elapsed: elapsed, Total: total, Tasks: s.cfg.Tasks}
 	s.run.Sample(&sample.Stats, &sample.Latencies)
+	sample.Keys = s.run.Keys()
 	now := usageNow()
 	sample.Usage, s.usage = now.Since(s.usage), now
 	if s.plan.Processors {

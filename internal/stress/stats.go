@@ -23,8 +23,11 @@ type Stats struct {
 	// has all that are longer.
 	RTTs [Buckets]uint64
 
-	// ReadBytes and WriteBytes moved by RDMA into this host and out of it.
+	// RDMAInBytes and RDMAOutBytes moved into this host and out of it, by either side's operations.
 	RDMAInBytes, RDMAOutBytes uint64
+	// RDMAReads and RDMAWrites are the operations of this side that ended well, RDMAFailed the others, and
+	// RDMADamaged those after which memory of this side was not as it should have been.
+	RDMAReads, RDMAWrites, RDMAFailed, RDMADamaged uint64
 
 	// Congested and Full count refusals by a congested destination and a full send buffer.
 	Congested, Full uint64
@@ -48,10 +51,17 @@ func (s *Stats) Add(b *Stats) {
 	}
 	s.RDMAInBytes += b.RDMAInBytes
 	s.RDMAOutBytes += b.RDMAOutBytes
+	s.RDMAReads += b.RDMAReads
+	s.RDMAWrites += b.RDMAWrites
+	s.RDMAFailed += b.RDMAFailed
+	s.RDMADamaged += b.RDMADamaged
 	s.Congested += b.Congested
 	s.Full += b.Full
 	s.Waits += b.Waits
 }
+
+// Faults is how much was not as it should be, lost messages apart.
+func (s *Stats) Faults() uint64 { return s.Account.Faults() + s.RDMAFailed + s.RDMADamaged }
 
 // Bytes is the bytes of all messages, sent and received.
 func (s *Stats) Bytes() uint64 {
@@ -80,6 +90,9 @@ func newLatencies() *Latencies {
 	for i := range l.Receive {
 		l.Receive[i].Digits = latencyDigits
 	}
+	for i := range l.RDMA {
+		l.RDMA[i].Digits = latencyDigits
+	}
 	return l
 }
 
@@ -88,7 +101,17 @@ type Latencies struct {
 	RTT latency.Histogram
 	// Receive is where received messages spent their time in the kernel, by the points of RXPath.
 	Receive [3]latency.Histogram
+	// RDMA is, for requests that the peer answered by reading or writing, how long it took until the data was
+	// there and verified; and how long this side's operations took until the kernel reported their end. The indexes follow.
+	RDMA [3]latency.Histogram
 }
+
+// Indexes of Latencies.RDMA.
+const (
+	RDMARead = iota
+	RDMAWrite
+	RDMAOperation
+)
 
 func (l *Latencies) merge(o *Latencies) {
 	l.RTT.Merge(&o.RTT)
@@ -96,5 +119,9 @@ func (l *Latencies) merge(o *Latencies) {
 	for i := range l.Receive {
 		l.Receive[i].Merge(&o.Receive[i])
 		o.Receive[i].Reset()
+	}
+	for i := range l.RDMA {
+		l.RDMA[i].Merge(&o.RDMA[i])
+		o.RDMA[i].Reset()
 	}
 }

@@ -1,6 +1,7 @@
 package stress
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -42,6 +43,8 @@ type worker struct {
 	scope   uint32
 	dialect cmsg.Dialect
 	sizes   *rand.Rand // nil if they do not vary
+
+	remote *remote // nil without RDMA
 
 	asked *asked // of the loop
 
@@ -97,7 +100,13 @@ func newWorker(r *Run, task int) (*worker, error) {
 	w.dialect = w.sock.Conn().Dialect()
 	if zone := c.Peer.Zone(); zone != "" {
 		if w.scope, err = scope(zone); err != nil {
-			w.sock.Close()
+			w.close()
+			return nil, err
+		}
+	}
+	if c.RDMA.Size > 0 {
+		if w.remote, err = newRemote(w); err != nil {
+			w.close()
 			return nil, err
 		}
 	}
@@ -113,6 +122,15 @@ func newWorker(r *Run, task int) (*worker, error) {
 		w.interval = time.Duration(float64(c.Tasks) / c.Rate * float64(time.Second))
 	}
 	return w, nil
+}
+
+// close closes the socket, which has to be out of the loop.
+func (w *worker) close() error {
+	err := w.sock.Close()
+	if w.remote != nil {
+		err = errors.Join(err, w.remote.memory.Close())
+	}
+	return err
 }
 
 // RXPath are the stretches of the receive path that Config.RXPath measures.
@@ -170,6 +188,9 @@ func (w *worker) waitTime(phase phase) time.Duration {
 	if !w.burst.receives() {
 		wait = min(wait, time.Millisecond)
 	}
+	if w.remote != nil && w.remote.held > 0 {
+		wait = min(wait, w.remote.held-w.run.now())
+	}
 	return max(wait, 0)
 }
 
@@ -189,6 +210,9 @@ func (w *worker) receive() bool {
 		now := w.run.now()
 		for i := range n {
 			data, control, from := w.sock.Message(i)
+			if w.remote != nil {
+				w.remote.dest = 0
+			}
 			if len(control) > 0 {
 				w.control(control)
 			}
@@ -208,6 +232,9 @@ func (w *worker) message(data []byte, from netip.AddrPort, now time.Duration) {
 	if from.Port() == 0 {
 		return // the answer to a ping
 	}
+	if len(data) == 0 && w.remote != nil {
+		return // it came with a read whose answer follows
+	}
 	c := w.run.cfg
 	task := int(from.Port() - c.Port - 1)
 	if task >= c.Tasks || from.Addr() != w.remotes[0].Addr() {
@@ -220,6 +247,9 @@ func (w *worker) message(data []byte, from netip.AddrPort, now time.Duration) {
 	}
 	f := w.flows[task]
 	r := f.Receive(data)
+	if w.remote != nil && r.Op != 0 {
+		w.remote.received(task, data, &r)
+	}
 	if r.Fault != flow.NoFault {
 		w.finding(Finding{Fault: r.Fault, From: from, Seq: r.Seq, Expected: f.Incoming().Next(), Index: r.Index, Length: len(data)})
 	}
@@ -249,6 +279,14 @@ func (w *worker) control(b []byte) {
 		case cmsg.KindCongestionUpdate:
 			if classes, err := m.CongestionUpdate(); err == nil {
 				w.uncongest(classes)
+			}
+		case cmsg.KindRDMAStatus:
+			if s, err := m.RDMAStatus(); err == nil && w.remote != nil {
+				w.remote.completed(s)
+			}
+		case cmsg.KindRDMADest:
+			if key, err := m.RDMADest(); err == nil && w.remote != nil {
+				w.remote.dest = uint64(key)
 			}
 		case cmsg.KindRXPathLatency:
 			l, err := m.RXPathLatency()
@@ -288,7 +326,7 @@ func (w *worker) send(phase phase) {
 			return
 		}
 	}
-	if phase != running || !c.Requests || !w.burst.sends() || w.undecided {
+	if phase != running || !c.Requests || !w.burst.sends() || w.undecided || w.remote != nil && !w.remote.ready() {
 		w.burst.step(w)
 		return
 	}
@@ -354,8 +392,15 @@ func (w *worker) request(n int, clock *time.Duration, at time.Duration) bool {
 		size = w.run.cfg.MinReqSize + w.sizes.IntN(size-w.run.cfg.MinReqSize+1)
 	}
 	header, payload := f.Request(size)
-	if !w.transmit(n, header, payload) {
+	var control []byte
+	if w.remote != nil {
+		control = w.remote.request(n, header)
+	}
+	if !w.transmit(n, header, payload, control) {
 		return false
+	}
+	if w.remote != nil {
+		w.remote.requested(n, header)
 	}
 	f.RequestSent(size, int64(at))
 	now := w.run.now()
@@ -368,21 +413,35 @@ func (w *worker) request(n int, clock *time.Duration, at time.Duration) bool {
 func (w *worker) acks(n int) bool {
 	f := w.flows[n]
 	for w.sends > 0 && f.Owes() > 0 && !w.congested[n] {
-		header, payload := f.Ack()
-		if !w.transmit(n, header, payload) {
+		if w.remote != nil && !w.remote.fenced(n) {
 			return !w.full && w.err == nil
+		}
+		header, payload := f.Ack()
+		var control []byte
+		if w.remote != nil {
+			control = w.remote.answer(n, header)
+		}
+		if !w.transmit(n, header, payload, control) {
+			return !w.full && w.err == nil
+		}
+		if w.remote != nil {
+			w.remote.answered(n, header)
 		}
 		f.AckSent()
 	}
 	return w.sends > 0
 }
 
-func (w *worker) transmit(n int, header, payload []byte) bool {
+func (w *worker) transmit(n int, header, payload, control []byte) bool {
 	w.sends--
-	errno := w.sock.Send(header, payload, nil, w.remotes[n], w.scope)
-	switch errno {
-	case 0:
+	errno := w.sock.Send(header, payload, control, w.remotes[n], w.scope)
+	if errno == 0 {
 		return true
+	}
+	if w.remote != nil && w.remote.hold(errno) {
+		return false
+	}
+	switch errno {
 	case syscall.EAGAIN:
 		w.stats.Full++
 		w.full = true

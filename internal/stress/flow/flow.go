@@ -101,6 +101,9 @@ func (f *Flow) Pending() int { return f.pending.open }
 // Owes is how many requests of the peer are to be answered.
 func (f *Flow) Owes() int { return f.owed.n }
 
+// Owed is the index of a request to be answered, of which the oldest has number 0.
+func (f *Flow) Owed(i int) uint16 { return f.owed.at(i).index }
+
 // Sent is how many messages were sent, modulo 2^32.
 func (f *Flow) Sent() uint32 { return f.seq }
 
@@ -175,6 +178,10 @@ const (
 	BadPayload
 	// Unexpected: it answers nothing.
 	Unexpected
+	// BadMemory: an operation moved other data than it should have.
+	BadMemory
+	// FailedRDMA: the kernel reported that an operation failed.
+	FailedRDMA
 )
 
 func (f Fault) String() string {
@@ -197,6 +204,10 @@ func (f Fault) String() string {
 		return "wrong payload"
 	case Unexpected:
 		return "answers no request"
+	case BadMemory:
+		return "RDMA moved wrong data"
+	case FailedRDMA:
+		return "RDMA failed"
 	}
 	return fmt.Sprintf("fault %d", uint8(f))
 }

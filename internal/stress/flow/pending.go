@@ -105,13 +105,16 @@ func (o *owed) push(v answer) {
 	if o.n == len(o.ring) {
 		grown := make([]answer, max(8, 2*len(o.ring)))
 		for i := range o.n {
-			grown[i] = o.ring[(o.head+i)&(len(o.ring)-1)]
+			grown[i] = o.at(i)
 		}
 		o.ring, o.head = grown, 0
 	}
 	o.ring[(o.head+o.n)&(len(o.ring)-1)] = v
 	o.n++
 }
+
+// at is the i-th, of which the oldest is number 0.
+func (o *owed) at(i int) answer { return o.ring[(o.head+i)&(len(o.ring)-1)] }
 
 func (o *owed) first() answer { return o.ring[o.head] }
 

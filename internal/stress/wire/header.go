@@ -54,28 +54,6 @@ func (o Op) String() string {
 	return fmt.Sprintf("op %d", uint8(o))
 }
 
-// An RDMAOp is what the receiver of a request does along with its answer, in the
-// requester's memory.
-type RDMAOp uint8
-
-const (
-	NoRDMA    RDMAOp = 0
-	RDMARead  RDMAOp = 1
-	RDMAWrite RDMAOp = 2
-)
-
-func (o RDMAOp) String() string {
-	switch o {
-	case NoRDMA:
-		return "none"
-	case RDMARead:
-		return "read"
-	case RDMAWrite:
-		return "write"
-	}
-	return fmt.Sprintf("RDMA op %d", uint8(o))
-}
-
 // A Header is what each message begins with.
 type Header struct {
 	// Seq counts the messages of a flow, requests and acks alike, from 0.
@@ -86,33 +64,21 @@ type Header struct {
 	Index uint16
 	Op    Op
 
-	RDMAOp      RDMAOp
-	RDMAAddr    uint64 // the requester's address, which means nothing to others
-	RDMAOffset  uint64 // in the region of RDMAKey
-	RDMAPattern uint64 // fills the memory; see Extra
-	RDMAKey     uint64
-	RDMASize    uint32 // bytes of an element
-	RDMAVector  uint32 // elements
-	Retry       bool   // sent once more after a failure, UEK only
+	RDMA  RDMA
+	Retry bool // sent once more after a failure, UEK only
 }
 
 // Offsets of the fields.
 const (
-	offSeq         = 0
-	offFrom        = 4
-	offTo          = 8
-	offFromPort    = 12
-	offToPort      = 14
-	offIndex       = 16
-	offOp          = 18
-	offRDMAOp      = 19
-	offRDMAAddr    = 20
-	offRDMAOffset  = 28
-	offRDMAPattern = 36
-	offRDMAKey     = 44
-	offRDMASize    = 52
-	offRDMAVector  = 56
-	offRetry       = 60
+	offSeq      = 0
+	offFrom     = 4
+	offTo       = 8
+	offFromPort = 12
+	offToPort   = 14
+	offIndex    = 16
+	offOp       = 18
+	offRDMA     = 19
+	offRetry    = 60
 )
 
 // Put writes h into the first bytes of b, as many as l says.
@@ -133,13 +99,7 @@ func (l Layout) Put(b []byte, h *Header) {
 	be.PutUint16(b[offToPort:], h.To.Port())
 	be.PutUint16(b[offIndex:], h.Index)
 	b[offOp] = byte(h.Op)
-	b[offRDMAOp] = byte(h.RDMAOp)
-	be.PutUint64(b[offRDMAAddr:], h.RDMAAddr)
-	be.PutUint64(b[offRDMAOffset:], h.RDMAOffset)
-	be.PutUint64(b[offRDMAPattern:], h.RDMAPattern)
-	be.PutUint64(b[offRDMAKey:], h.RDMAKey)
-	be.PutUint32(b[offRDMASize:], h.RDMASize)
-	be.PutUint32(b[offRDMAVector:], h.RDMAVector)
+	PutRDMA(b, &h.RDMA)
 	if l.hasRetry() {
 		b[offRetry] = boolByte(h.Retry)
 	}
@@ -157,18 +117,12 @@ func (l Layout) Parse(b []byte) (h Header, ok bool) {
 		from, to = netip.AddrFrom16([16]byte(b[n:])).Unmap(), netip.AddrFrom16([16]byte(b[n+16:])).Unmap()
 	}
 	h = Header{
-		Seq:         be.Uint32(b[offSeq:]),
-		From:        netip.AddrPortFrom(from, be.Uint16(b[offFromPort:])),
-		To:          netip.AddrPortFrom(to, be.Uint16(b[offToPort:])),
-		Index:       be.Uint16(b[offIndex:]),
-		Op:          Op(b[offOp]),
-		RDMAOp:      RDMAOp(b[offRDMAOp]),
-		RDMAAddr:    be.Uint64(b[offRDMAAddr:]),
-		RDMAOffset:  be.Uint64(b[offRDMAOffset:]),
-		RDMAPattern: be.Uint64(b[offRDMAPattern:]),
-		RDMAKey:     be.Uint64(b[offRDMAKey:]),
-		RDMASize:    be.Uint32(b[offRDMASize:]),
-		RDMAVector:  be.Uint32(b[offRDMAVector:]),
+		Seq:   be.Uint32(b[offSeq:]),
+		From:  netip.AddrPortFrom(from, be.Uint16(b[offFromPort:])),
+		To:    netip.AddrPortFrom(to, be.Uint16(b[offToPort:])),
+		Index: be.Uint16(b[offIndex:]),
+		Op:    Op(b[offOp]),
+		RDMA:  ParseRDMA(b),
 	}
 	if l.hasRetry() {
 		h.Retry = b[offRetry] != 0
@@ -200,28 +154,4 @@ func (l Layout) SameFlow(a, b []byte) bool {
 	}
 	n := int(l)
 	return !l.IPv6() || string(a[n-32:n]) == string(b[n-32:n])
-}
-
-// Extra is what two of rdskit put into messages without RDMA, where C has
-// zeros: Acked is the sequence number of the request that an ack answers, CRC
-// the checksum of the payload.
-type Extra struct {
-	Acked uint32
-	CRC   uint32
-}
-
-// OffsetExtra is where in a header the Extra is, in bytes.
-const OffsetExtra = offRDMAPattern
-
-// PutExtra and ParseExtra access the Extra of a header.
-func PutExtra(b []byte, e Extra) {
-	binary.BigEndian.PutUint32(b[offRDMAPattern:], e.Acked)
-	binary.BigEndian.PutUint32(b[offRDMAPattern+4:], e.CRC)
-}
-
-func ParseExtra(b []byte) Extra {
-	return Extra{
-		Acked: binary.BigEndian.Uint32(b[offRDMAPattern:]),
-		CRC:   binary.BigEndian.Uint32(b[offRDMAPattern+4:]),
-	}
 }

@@ -141,8 +141,8 @@ func TestHeadersOfC(t *testing.T) {
 			Header{From: ap("10.9.0.2", 4101), To: ap("10.9.0.1", 4101), Op: Ack}},
 		{"request with RDMA", `0000000c 0a080001 0a080002 0fa2 0fa2 0000 01 01 00007f1e5b302000 0000000000000000
 			0000000c00000092 0000000000000000 00002000 00000002 000000`,
-			Header{Seq: 12, From: ap("10.8.0.1", 4002), To: ap("10.8.0.2", 4002), Op: Request, RDMAOp: RDMARead,
-				RDMAAddr: 0x7f1e5b302000, RDMAPattern: 12<<32 | 0x92, RDMASize: 8192, RDMAVector: 2}},
+			Header{Seq: 12, From: ap("10.8.0.1", 4002), To: ap("10.8.0.2", 4002), Op: Request, RDMA: RDMA{Op: RDMARead,
+				Addr: 0x7f1e5b302000, Pattern: 12<<32 | 0x92, Size: 8192, Vector: 2}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := unhex(t, tt.hex)
@@ -165,7 +165,7 @@ func TestHeadersOfC(t *testing.T) {
 func TestHeadersSurviveEveryLayout(t *testing.T) {
 	for _, l := range []Layout{Basic, Async, Basic6, Async6} {
 		h := Header{Seq: 1, From: netip.MustParseAddrPort("10.0.0.1:2"), To: netip.MustParseAddrPort("10.0.0.3:4"),
-			Index: 5, Op: Ack, RDMAOp: RDMAWrite, RDMAAddr: 6, RDMAOffset: 7, RDMAPattern: 8, RDMAKey: 9, RDMASize: 10, RDMAVector: 11, Retry: l.hasRetry()}
+			Index: 5, Op: Ack, RDMA: RDMA{Op: RDMAWrite, Addr: 6, Offset: 7, Pattern: 8, Key: 9, Size: 10, Vector: 11}, Retry: l.hasRetry()}
 		if l.IPv6() {
 			h.From, h.To = netip.MustParseAddrPort("[fd00::1]:2"), netip.MustParseAddrPort("[fd00::3]:4")
 		}

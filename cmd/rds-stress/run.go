@@ -211,7 +211,7 @@ func (o *options) config(t *ping.Target, namespace int) (*stress.Active, error) 
 		Options: wire.Options{
 			Time: uint32(o.time.Value), SummaryOnly: o.summaryOnly, RTPrio: o.realtime, Trace: o.trace,
 			ShowParams: o.showParams, ShowPerfdata: o.perfdata, Simplex: o.simplex,
-			ConnectRetries: uint32(o.connectRetries.Value),
+			ConnectRetries: uint32(o.connectRetries.Value), NoINQ: o.disableINQ,
 		},
 	}
 	if o.seed.Value == 0 && !o.seed.IsSet() {

@@ -1,6 +1,7 @@
 package stress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,6 +74,15 @@ func (p PeerVersion) form(ipv6, long bool) wire.Form {
 		return wire.Long
 	}
 	return wire.Short
+}
+
+// json says that such a peer exchanges options as JSON if it is asked to: 2.3.9 and later do.
+func (p PeerVersion) json() bool {
+	var major, minor, patch int
+	if n, _ := fmt.Sscanf(p.Version, "%d.%d.%d", &major, &minor, &patch); n < 2 {
+		return false
+	}
+	return cmp.Or(cmp.Compare(major, 2), cmp.Compare(minor, 3), cmp.Compare(patch, 9)) >= 0
 }
 
 // Layout is the header of such a peer.
@@ -171,12 +181,18 @@ func (a *Active) options() *wire.Options {
 	cfg.RDMA.put(&o)
 	o.Sender = wire.SenderRDSKit
 	o.Version = a.Peer.Version
+	o.Bursty, o.SyncBursty = cfg.Bursty, cfg.SyncBursty
+	// C exchanges JSON for what no other form has, and only then.
+	o.WantsJSON = a.Peer.json() && (o.Bursty || o.SyncBursty || o.NoINQ)
 	return &o
 }
 
 func (a *Active) run(ctx context.Context, s *session) (*Summary, error) {
 	cfg := &a.Config
-	if err := s.conn.SendOptions(a.options(), a.Peer.form(cfg.Peer.Is6(), cfg.TOS != 0)); err != nil {
+	o := a.options()
+	// A release that nobody named may have been built for mainline kernels, and shows it if it sends requests.
+	cfg.DetectLayout = a.Peer.Version == "" && cfg.Peer.Is4() && cfg.Shape.Verify && !o.Simplex
+	if err := s.conn.SendOptions(o, a.Peer.form(cfg.Peer.Is6(), o.TOS != 0 || o.WantsJSON)); err != nil {
 		return nil, err
 	}
 	// The peer sends its first message before this side knows whether it is rdskit, if it is C: sockets
@@ -185,10 +201,8 @@ func (a *Active) run(ctx context.Context, s *session) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	if json {
-		return nil, fmt.Errorf("%w: it wants to exchange options as JSON", errNotRDSKit)
-	}
-	if rdskit {
+	switch {
+	case rdskit:
 		s.peer = true
 		h, err := exchange(s.conn, a.hello())
 		if err != nil {
@@ -198,12 +212,31 @@ func (a *Active) run(ctx context.Context, s *session) (*Summary, error) {
 		if err := meet(s.conn); err != nil {
 			return nil, err
 		}
-	} else if needs := a.NeedsRDSKit(); len(needs) > 0 {
-		return nil, fmt.Errorf("%w, which %s needs", errNotRDSKit, strings.Join(needs, ", "))
+	case len(a.NeedsRDSKit()) > 0:
+		return nil, fmt.Errorf("%w, which %s needs", errNotRDSKit, strings.Join(a.NeedsRDSKit(), ", "))
+	case json != o.WantsJSON:
+		return nil, fmt.Errorf("%w, nor the C one that --peer-version %v names: that would have answered otherwise", errNotRDSKit, a.Peer)
+	case json:
+		if err := a.exchangeJSON(s, o); err != nil {
+			return nil, err
+		}
 	}
 	s.run.Agree(rdskit)
 	s.tell(Event{Kind: Negotiated, Transport: s.run.Transport()})
 	return s.main(ctx), nil
+}
+
+// exchangeJSON goes on with a C peer that takes options as JSON.
+func (a *Active) exchangeJSON(s *session, o *wire.Options) error {
+	back, err := s.conn.ExchangeJSON(o)
+	if err != nil {
+		return err
+	}
+	if back.Bursty != o.Bursty || back.SyncBursty != o.SyncBursty {
+		return errors.New("the peer does not take --always-bursty or --sync-always-bursty")
+	}
+	_, _, err = s.conn.Go()
+	return err
 }
 
 // start opens and warms the sockets, and tells the peer so.

@@ -109,6 +109,16 @@ func (p *Passive) serve(ctx context.Context, offer *control.Offer, ready func())
 
 func (p *Passive) prepare(ctx context.Context, s *session, offer *control.Offer) error {
 	o := &offer.Options
+	json := o.WantsJSON && !s.peer
+	if json {
+		_, err := s.conn.WaitGo(0)
+		if err == nil {
+			err = s.conn.TakeJSON(o)
+		}
+		if err != nil {
+			return &refusal{err}
+		}
+	}
 	cfg, err := p.config(offer)
 	if err != nil {
 		return &refusal{err}
@@ -123,6 +133,11 @@ func (p *Passive) prepare(ctx context.Context, s *session, offer *control.Offer)
 	}
 	if s.run, err = Open(cfg); err != nil {
 		return err
+	}
+	if json {
+		if err := s.conn.GiveJSON(o); err != nil {
+			return &refusal{err}
+		}
 	}
 	b, err := s.conn.WaitGo(int(o.Tasks))
 	if err != nil {
@@ -201,7 +216,7 @@ func (p *Passive) config(offer *control.Offer) (*Config, error) {
 	}
 	cfg := &Config{
 		Local: local, Peer: peer, Port: o.Port, Tasks: int(o.Tasks),
-		Requests: !o.Simplex, NoCongMonitor: !o.CongMonitor, TOS: o.TOS, NetNS: p.NetNS, Realtime: o.RTPrio,
+		Requests: !o.Simplex, Bursty: o.Bursty || o.SyncBursty, SyncBursty: o.SyncBursty, NoCongMonitor: !o.CongMonitor, TOS: o.TOS, NetNS: p.NetNS, Realtime: o.RTPrio,
 		Transport: p.Transport, OutlierAbove: p.OutlierAbove, MaxFindings: p.MaxFindings, CancelSentTo: p.CancelSentTo,
 	}
 	cfg.Shape = flow.Shape{Depth: int(o.Depth), ReqSize: int(o.ReqSize), AckSize: int(o.AckSize), Verify: o.Verify}

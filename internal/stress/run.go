@@ -419,6 +419,7 @@ func (r *Run) Agree(rdskit bool) {
 	}
 	for _, w := range r.workers {
 		w.shape.Peer = rdskit
+		w.undecided = w.undecided && !rdskit
 		if w.remote != nil {
 			w.remote.shape.Peer = rdskit
 		}

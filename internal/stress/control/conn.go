@@ -4,7 +4,8 @@
 //
 // The active side sends its options and, when it is ready, one byte; the passive side sends a byte
 // back when it is. With C that is all: the run ends when the active side closes. Two of rdskit
-// recognise each other by wire.SenderRDSKit and the byte that answers it, and go on with frames.
+// recognise each other by wire.SenderRDSKit and the byte that answers it, and go on with frames. C 2.3.9
+// and later may agree by a third byte to exchange options once more, as JSON.
 package control
 
 import (
@@ -30,7 +31,7 @@ const (
 	// C takes a second for each task that is not ready at once.
 	goTime    = 10 * time.Second
 	taskTime  = 2 * time.Second
-	maxGoTime = 10 * time.Minute
+	maxGoTime = 2 * time.Minute
 )
 
 const (
@@ -43,7 +44,9 @@ const (
 
 // A Conn is the connection to one peer.
 type Conn struct {
-	c net.Conn
+	c       net.Conn
+	early   []byte // that were read before their time
+	foreign bool // the peer's numbers in host order are not in that of this host
 }
 
 // NewConn takes over c, whose peer it has watched by the kernel: a host that is gone shows within seconds.
@@ -52,7 +55,7 @@ func NewConn(c net.Conn) *Conn {
 		// What fails here shows as a peer that is noticed late.
 		_ = t.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 5})
 	}
-	return &Conn{c}
+	return &Conn{c: c}
 }
 
 // Close ends the run for the peer.
@@ -88,6 +91,11 @@ func explain(what string, err error) error {
 }
 
 func (c *Conn) readByte(limit time.Duration) (byte, error) {
+	if len(c.early) > 0 {
+		b := c.early[0]
+		c.early = c.early[1:]
+		return b, nil
+	}
 	var b [1]byte
 	if err := c.c.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		return 0, err
@@ -128,21 +136,50 @@ func (c *Conn) ReceiveOptions() (*wire.Options, wire.Form, error) {
 	if _, err := io.ReadFull(c.c, b[wire.PrefixSize:n]); err != nil {
 		return nil, 0, explain(what, err)
 	}
-	if len(forms) > 1 {
-		// The longer form comes in the same burst; what comes later is the go byte.
-		last, err := c.readByte(longerTime)
-		switch {
-		case err == nil:
-			form, b[n] = forms[1], last
-		case !errors.Is(err, os.ErrDeadlineExceeded):
-			return nil, 0, explain(what, err)
-		}
-	}
 	var o wire.Options
 	if err := o.Decode(b, form); err != nil {
 		return nil, 0, err
 	}
+	if len(forms) == 1 {
+		return &o, form, nil
+	}
+	// Who has the short header was built for mainline kernels, and has the shorter form.
+	if l, ok := wire.LayoutOfAck(o.AckSize); ok && (l == wire.Basic || l == wire.Basic6) {
+		return &o, form, nil
+	}
+	longer, err := c.readLonger(b[n:n+1], o.WantsJSON)
+	if err != nil {
+		return nil, 0, explain(what, err)
+	}
+	if longer {
+		form = forms[1]
+		if err := o.Decode(b, form); err != nil {
+			return nil, 0, err
+		}
+	}
 	return &o, form, nil
+}
+
+// readLonger reads the byte by which a form is longer than another, if it is there. It comes in the same burst;
+// what comes later is the go byte. That is in the burst, too, if the peer wants JSON.
+func (c *Conn) readLonger(last []byte, json bool) (bool, error) {
+	burst := make([]byte, 1, 2)
+	if json {
+		burst = burst[:2]
+	}
+	if err := c.c.SetReadDeadline(time.Now().Add(longerTime)); err != nil {
+		return false, err
+	}
+	n, err := io.ReadFull(c.c, burst)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false, err
+	}
+	if n < len(burst) {
+		c.early = burst[:n]
+		return false, nil
+	}
+	last[0], c.early = burst[0], burst[1:]
+	return true, nil
 }
 
 // Go tells the passive side that this side is ready, and waits until that one is. rdskit reports
@@ -172,7 +209,11 @@ func (c *Conn) Ready(sent byte, rdskit bool) error {
 	if rdskit {
 		sent = rdskitByte
 	}
-	if err := c.write([]byte{sent}); err != nil {
+	return c.answer(sent)
+}
+
+func (c *Conn) answer(b byte) error {
+	if err := c.write([]byte{b}); err != nil {
 		return explain("starting the run", err)
 	}
 	return nil

@@ -120,24 +120,47 @@ func TestHostileConnectionsLeaveTheServerServing(t *testing.T) {
 }
 
 func TestEveryFormIsRecognised(t *testing.T) {
+	ack := func(n uint32, json bool) wire.Options {
+		o := options()
+		o.AckSize, o.WantsJSON = n, json
+		return o
+	}
 	for _, tt := range []struct {
-		form wire.Form
-		rest []byte // what follows in the same burst or later
-	}{{wire.Short, nil}, {wire.Long, nil}, {wire.LongMainline, nil}} {
-		t.Run(tt.form.String(), func(t *testing.T) {
+		name  string
+		form  wire.Form
+		o     wire.Options
+		burst bool // the go byte comes at once
+	}{
+		{"short", wire.Short, ack(63, false), false},
+		{"short, all in one burst", wire.Short, ack(63, false), true},
+		{"long", wire.Long, ack(63, false), false},
+		{"long, all in one burst", wire.Long, ack(63, false), true},
+		{"long for mainline", wire.LongMainline, ack(60, false), false},
+		{"long for mainline, all in one burst", wire.LongMainline, ack(60, false), true},
+		{"long for mainline, with an answer of another length", wire.LongMainline, ack(100, false), false},
+		{"long with JSON", wire.Long, ack(63, true), true},
+		{"long with JSON, for mainline", wire.LongMainline, ack(60, true), true},
+		{"long with JSON, for mainline, with an answer of another length", wire.LongMainline, ack(100, true), true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			l := listen(t)
 			c := connect(t, l)
-			o := options()
-			c.Write(o.Append(nil, tt.form))
+			b := tt.o.Append(nil, tt.form)
+			if tt.burst {
+				b = append(b, 0xfd)
+			}
+			c.Write(b)
 			offer, err := l.Accept(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer offer.Close()
-			if offer.Form != tt.form {
-				t.Errorf("taken for the %v form", offer.Form)
+			if offer.Form != tt.form || offer.Options.WantsJSON != tt.o.WantsJSON {
+				t.Errorf("taken for the %v form, JSON %v", offer.Form, offer.Options.WantsJSON)
 			}
-			c.Write([]byte{0xfd})
+			if !tt.burst {
+				c.Write([]byte{0xfd})
+			}
 			if b, err := offer.WaitGo(1); b != 0xfd || err != nil {
 				t.Errorf("go byte %#x, %v", b, err)
 			}

@@ -56,6 +56,10 @@ type Options struct {
 	WantsJSON bool
 	TOS       uint8
 	Async     bool
+
+	// What follows is in the JSON alone.
+	NoINQ              bool // do not ask how much is unread
+	Bursty, SyncBursty bool // send until no more may be unanswered, then receive; all tasks together
 }
 
 // Sender is the byte that only rdskit sets.

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rdskit/rdskit/internal/lab/kernel"
 	"github.com/rdskit/rdskit/internal/lab/kmod"
@@ -162,4 +165,70 @@ func TestRDMAHostsTalkByTheChannelAdapter(t *testing.T) {
 `}}
 	r.do().want(0, "by infiniband\nby infiniband\n2\nby tcp\n")
 	t.Log(r.stderr)
+}
+
+// A machine whose kernel panics while it boots, as happens under QEMU on a busy host, is booted again. One that
+// always does is given up.
+func TestAMachineThatEndsWhileItBootsIsBootedAgain(t *testing.T) {
+	needQEMU(t)
+	for _, test := range []struct {
+		deaths, status int
+		stdout         string
+		stderr         []string
+	}{
+		{1, 0, "here\n", nil},
+		{3, 125, "", []string{"the machine ended before the command started"}},
+	} {
+		t.Run(fmt.Sprintf("%d times", test.deaths), func(t *testing.T) {
+			r := &run{t: t, args: []string{"run", "--profile", "qemu", "--", "echo", "here"}}
+			cmd := r.command(t.Context())
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				cmd.Wait()
+			}()
+			killed := make(map[int]bool)
+			for len(killed) < test.deaths {
+				select {
+				case <-done:
+					t.Fatalf("it ended after %d machines: %s", len(killed), &stderr)
+				case <-time.After(time.Millisecond):
+				}
+				if id := machineOf(t, cmd.Process.Pid); id != 0 && !killed[id] {
+					killed[id] = true
+					syscall.Kill(id, syscall.SIGKILL)
+				}
+			}
+			<-done
+			if status := cmd.ProcessState.ExitCode(); status != test.status || stdout.String() != test.stdout {
+				t.Errorf("status %d, stdout %q; want %d, %q", status, &stdout, test.status, test.stdout)
+			}
+			for _, want := range test.stderr {
+				if !strings.Contains(stderr.String(), want) {
+					t.Errorf("stderr is %q, without %q", &stderr, want)
+				}
+			}
+		})
+	}
+}
+
+// machineOf is the process id of the machine of a launcher, a child of its keeper; 0 if there is none.
+func machineOf(t *testing.T, launcher int) int {
+	all := processes(t)
+	for _, keeper := range all {
+		if keeper.parent != launcher {
+			continue
+		}
+		for _, p := range all {
+			if p.parent == keeper.id && strings.HasPrefix(p.name, "qemu") {
+				return p.id
+			}
+		}
+	}
+	return 0
 }

@@ -84,6 +84,8 @@ type Failure struct {
 	Status  int
 	Reason  string
 	Console []string // the end of the machine's console or of the kernel's log
+
+	early bool // the machine ended by itself before the command started
 }
 
 func (f *Failure) Error() string {

@@ -188,7 +188,9 @@ func (m *machine) lost(started bool) error {
 		return m.failure(err.Error())
 	}
 	if !started {
-		return m.failure("the machine ended before the command started")
+		f := m.failure("the machine ended before the command started")
+		f.early = true
+		return f
 	}
 	f := m.failure("the machine ended without a result")
 	if m.monitor.panicked(m.keeper.Status()) {

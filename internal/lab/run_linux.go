@@ -23,29 +23,47 @@ const (
 	killTimeout   = 5 * time.Second // of a machine that was killed
 )
 
+// bootTries is how many machines are started if each ends by itself before it takes the command.
+// On a busy host QEMU without KVM sometimes runs what another processor of the machine has just
+// written over. The kernel patches its own code, while it boots above all, meets a breakpoint that it has
+// removed, and panics ("Oops: int3", arch/x86/kernel/alternative.c:text_poke_bp_batch).
+const bootTries = 3
+
 // Run boots the machines, runs the command in one of them and takes them down. Nothing
 // is left of them when Run returns. The error is a [*ConfigError] if no machine
 // could do what c asks for, a [*Failure] if the machine was started; any other
 // says what this host lacks.
-func Run(ctx context.Context, c *Config) (_ *Report, err error) {
+func Run(ctx context.Context, c *Config) (*Report, error) {
 	if err := c.check(); err != nil {
 		return nil, &ConfigError{err}
 	}
-	report := &Report{Kernel: c.Kernel}
-	if report.Kernel.Path == "" {
-		if report.Kernel, err = kernel.Find(c.Profile, c.KernelVersion, kernel.Roots()...); err != nil {
+	image := c.Kernel
+	if image.Path == "" {
+		var err error
+		if image, err = kernel.Find(c.Profile, c.KernelVersion, kernel.Roots()...); err != nil {
 			return nil, fmt.Errorf("%w: '%s' gets one", err, setupCommand(c))
 		}
 	}
+	for try := 1; ; try++ {
+		report, err := runOnce(ctx, c, image)
+		if f, ok := errors.AsType[*Failure](err); !ok || !f.early || try == bootTries {
+			return report, err
+		}
+	}
+}
+
+// runOnce is Run with the machines that it boots.
+func runOnce(ctx context.Context, c *Config, image kernel.Image) (_ *Report, err error) {
+	report := &Report{Kernel: image}
 	s := &session{config: c, report: report}
-	own, err := boot(c, report.Kernel, c.primary())
+	own, err := boot(c, image, c.primary())
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, own.remove()) }()
 	s.machine = own
 	if c.Machines > 1 {
-		s.group = newGroup(c, report.Kernel, own)
+		s.group = newGroup(c, image, own)
 		defer func() { err = errors.Join(err, s.group.stop()) }()
 		if err := s.group.bootOthers(); err != nil {
 			return nil, err

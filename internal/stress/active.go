@@ -189,65 +189,77 @@ func (a *Active) options() *wire.Options {
 
 func (a *Active) run(ctx context.Context, s *session) (*Summary, error) {
 	cfg := &a.Config
-	o := a.options()
 	// A release that nobody named may have been built for mainline kernels, and shows it if it sends requests.
-	cfg.DetectLayout = a.Peer.Version == "" && cfg.Peer.Is4() && cfg.Shape.Verify && !o.Simplex
-	if err := s.conn.SendOptions(o, a.Peer.form(cfg.Peer.Is6(), o.TOS != 0 || o.WantsJSON)); err != nil {
-		return nil, err
-	}
-	// The peer sends its first message before this side knows whether it is rdskit, if it is C: sockets
-	// and connections have to be there.
-	rdskit, json, err := a.start(ctx, s)
-	if err != nil {
-		return nil, err
+	cfg.DetectLayout = a.Peer.Version == "" && cfg.Peer.Is4() && cfg.Shape.Verify && !a.Options.Simplex
+	stop := context.AfterFunc(ctx, func() { s.conn.Close() })
+	defer stop()
+	rdskit, err := a.negotiate(s.conn, func() error { return a.open(ctx, s) })
+	if err == nil && rdskit {
+		err = a.agree(s)
 	}
 	switch {
-	case rdskit:
-		s.peer = true
-		h, err := exchange(s.conn, a.hello())
-		if err != nil {
-			return nil, err
-		}
-		s.summary.PeerVersion = h.Version
-		if err := meet(s.conn); err != nil {
-			return nil, err
-		}
-	case len(a.NeedsRDSKit()) > 0:
-		return nil, fmt.Errorf("%w, which %s needs", errNotRDSKit, strings.Join(a.NeedsRDSKit(), ", "))
-	case json != o.WantsJSON:
-		return nil, fmt.Errorf("%w, nor the C one that --peer-version %v names: that would have answered otherwise", errNotRDSKit, a.Peer)
-	case json:
-		if err := a.exchangeJSON(s, o); err != nil {
-			return nil, err
-		}
+	case !stop():
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, err
 	}
 	s.run.Agree(rdskit)
 	s.tell(Event{Kind: Negotiated, Transport: s.run.Transport()})
 	return s.main(ctx), nil
 }
 
-// exchangeJSON goes on with a C peer that takes options as JSON.
-func (a *Active) exchangeJSON(s *session, o *wire.Options) error {
-	back, err := s.conn.ExchangeJSON(o)
+// negotiate tells the peer what the run is to be, and returns when both are ready. open opens the sockets. A
+// C peer sends its first message before this side knows whether it is rdskit, and they have to be there.
+func (a *Active) negotiate(conn *control.Conn, open func() error) (rdskit bool, err error) {
+	o := a.options()
+	if err := conn.SendOptions(o, a.Peer.form(a.Config.Peer.Is6(), o.TOS != 0 || o.WantsJSON)); err != nil {
+		return false, err
+	}
+	if err := open(); err != nil {
+		return false, err
+	}
+	rdskit, json, err := conn.Go()
+	switch {
+	case err != nil || rdskit:
+		return rdskit, err
+	case len(a.NeedsRDSKit()) > 0:
+		return false, fmt.Errorf("%w, which %s needs", errNotRDSKit, strings.Join(a.NeedsRDSKit(), ", "))
+	case json != o.WantsJSON:
+		return false, fmt.Errorf("%w, nor the C one that --peer-version %v names: that would have answered otherwise", errNotRDSKit, a.Peer)
+	case !json:
+		return false, nil
+	}
+	back, err := conn.ExchangeJSON(o)
+	if err != nil {
+		return false, err
+	}
+	if back.Bursty != o.Bursty || back.SyncBursty != o.SyncBursty {
+		return false, errors.New("the peer does not take --always-bursty or --sync-always-bursty")
+	}
+	_, _, err = conn.Go()
+	return false, err
+}
+
+// open opens and warms the sockets.
+func (a *Active) open(ctx context.Context, s *session) (err error) {
+	if s.run, err = Open(&a.Config); err != nil {
+		return err
+	}
+	if !s.run.Warm(ctx) && ctx.Err() == nil {
+		s.note("no answer to RDS pings from %v: is RDS there, and its transport? (rds-info doctor %v says more)", a.Config.Peer, a.Config.Peer)
+	}
+	return nil
+}
+
+// agree goes on with a peer of rdskit.
+func (a *Active) agree(s *session) error {
+	s.peer = true
+	h, err := exchange(s.conn, a.hello())
 	if err != nil {
 		return err
 	}
-	if back.Bursty != o.Bursty || back.SyncBursty != o.SyncBursty {
-		return errors.New("the peer does not take --always-bursty or --sync-always-bursty")
-	}
-	_, _, err = s.conn.Go()
-	return err
-}
-
-// start opens and warms the sockets, and tells the peer so.
-func (a *Active) start(ctx context.Context, s *session) (rdskit, json bool, err error) {
-	if s.run, err = Open(&a.Config); err != nil {
-		return false, false, err
-	}
-	if !s.run.Warm(ctx) {
-		s.note("no answer to RDS pings from %v: is RDS there, and its transport? (rds-info doctor %v says more)", a.Config.Peer, a.Config.Peer)
-	}
-	return s.conn.Go()
+	s.summary.PeerVersion = h.Version
+	return meet(s.conn)
 }
 
 func (a *Active) hello() *hello {

@@ -108,12 +108,42 @@ func (p *Passive) serve(ctx context.Context, offer *control.Offer, ready func())
 }
 
 func (p *Passive) prepare(ctx context.Context, s *session, offer *control.Offer) error {
+	stop := context.AfterFunc(ctx, func() { s.conn.Close() })
+	defer stop()
+	err := p.agree(ctx, s, offer)
+	if !stop() {
+		return ctx.Err()
+	}
+	return err
+}
+
+func (p *Passive) agree(ctx context.Context, s *session, offer *control.Offer) error {
+	s.plan = Plan{WarmUp: DefaultWarmUp, Interval: DefaultInterval, Processors: p.Processors, AbortAfter: p.AbortAfter}
+	if s.peer {
+		return p.agreeWithRDSKit(ctx, s, offer)
+	}
+	open := func(cfg *Config) (err error) {
+		s.cfg = cfg
+		if err := p.findPeer(ctx, cfg); err != nil {
+			return err
+		}
+		s.run, err = Open(cfg)
+		return err
+	}
+	return p.negotiate(offer, open, func() {
+		s.run.Warm(ctx)
+		s.run.Agree(false)
+	})
+}
+
+// negotiate hears from a C peer what the run is to be, opens the sockets, and when the peer is ready, warms them
+// and tells it so.
+func (p *Passive) negotiate(offer *control.Offer, open func(*Config) error, warm func()) error {
 	o := &offer.Options
-	json := o.WantsJSON && !s.peer
-	if json {
-		_, err := s.conn.WaitGo(0)
+	if o.WantsJSON {
+		_, err := offer.WaitGo(0)
 		if err == nil {
-			err = s.conn.TakeJSON(o)
+			err = offer.TakeJSON(o)
 		}
 		if err != nil {
 			return &refusal{err}
@@ -123,37 +153,31 @@ func (p *Passive) prepare(ctx context.Context, s *session, offer *control.Offer)
 	if err != nil {
 		return &refusal{err}
 	}
-	s.cfg = cfg
-	s.plan = Plan{WarmUp: DefaultWarmUp, Interval: DefaultInterval, Processors: p.Processors, AbortAfter: p.AbortAfter}
-	if s.peer {
-		return p.agree(ctx, s, offer)
-	}
-	if err := p.findPeer(ctx, cfg); err != nil {
+	if err := open(cfg); err != nil {
 		return err
 	}
-	if s.run, err = Open(cfg); err != nil {
-		return err
-	}
-	if json {
-		if err := s.conn.GiveJSON(o); err != nil {
+	if o.WantsJSON {
+		if err := offer.GiveJSON(o); err != nil {
 			return &refusal{err}
 		}
 	}
-	b, err := s.conn.WaitGo(int(o.Tasks))
+	sent, err := offer.WaitGo(cfg.Tasks)
 	if err != nil {
 		return &refusal{err}
 	}
-	s.run.Warm(ctx)
-	s.run.Agree(false)
-	if err := s.conn.Ready(b, false); err != nil {
+	warm()
+	if err := offer.Ready(sent, false); err != nil {
 		return &refusal{err}
 	}
 	return nil
 }
 
-// agree is prepare with a peer of rdskit.
-func (p *Passive) agree(ctx context.Context, s *session, offer *control.Offer) error {
-	cfg := s.cfg
+func (p *Passive) agreeWithRDSKit(ctx context.Context, s *session, offer *control.Offer) error {
+	cfg, err := p.config(offer)
+	if err != nil {
+		return &refusal{err}
+	}
+	s.cfg = cfg
 	if _, err := s.conn.WaitGo(int(offer.Options.Tasks)); err != nil {
 		return &refusal{err}
 	}

@@ -46,7 +46,7 @@ const (
 type Conn struct {
 	c       net.Conn
 	early   []byte // that were read before their time
-	foreign bool // the peer's numbers in host order are not in that of this host
+	foreign bool   // the peer's numbers in host order are not in that of this host
 }
 
 // NewConn takes over c, whose peer it has watched by the kernel: a host that is gone shows within seconds.

@@ -180,6 +180,7 @@ type jsonFinding struct {
 }
 
 type jsonFaults struct {
+	Sent        uint64 `json:"messages_sent"`
 	Messages    uint64 `json:"messages_received"`
 	Lost        uint64 `json:"lost"`
 	Duplicated  uint64 `json:"duplicated"`
@@ -192,7 +193,7 @@ type jsonFaults struct {
 }
 
 func newJSONFaults(s *stress.Stats, lost uint64) *jsonFaults {
-	return &jsonFaults{s.RequestsReceived + s.AcksReceived, lost, s.Duplicated, s.Reordered, s.Damaged, s.Foreign, s.GivenUp, s.RDMAFailed, s.RDMADamaged}
+	return &jsonFaults{s.RequestsSent + s.AcksSent, s.RequestsReceived + s.AcksReceived, lost, s.Duplicated, s.Reordered, s.Damaged, s.Foreign, s.GivenUp, s.RDMAFailed, s.RDMADamaged}
 }
 
 type jsonOutstanding struct {

@@ -119,17 +119,6 @@ func TestADeadPeerIsNoticed(t *testing.T) {
 	}
 }
 
-func TestBadNetworksLoseNothing(t *testing.T) {
-	needHosts(t, 2)
-	labtest.Host(t, 1).Netem("loss 1% duplicate 1% corrupt 0.1% reorder 5% delay 1ms")
-	a, p := runBoth(t, 8300, "-v -d 8 -T 3 --warmup 1 --json")
-	e := end(t, a)
-	t.Logf("active %d, passive %d: %+v", a.Status, p.Status, e.Faults)
-	if a.Status != 0 || p.Status != 0 || !e.OK || e.RequestsSent == 0 {
-		t.Errorf("%+v\n%s%s", e, a.Stderr, p.Stderr)
-	}
-}
-
 func TestWhatCannotBeTriedIsSaid(t *testing.T) {
 	labtest.Need(t, labtest.RDS)
 	for _, tt := range []struct {

@@ -26,7 +26,7 @@ func MainOf(m *testing.M, main func()) {
 }
 
 // patience ends a command that hangs.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // Command is the command of [MainOf] with these arguments. It is killed if it does
 // not end in time.

@@ -76,6 +76,13 @@ func (m *Machine) Mend() {
 	}
 }
 
+// Move moves the host's IPv4 address to another host until the end of the test, which is made known
+// by gratuitous ARP.
+func (m *Machine) Move(to *Machine) {
+	m.t.Helper()
+	m.change(m.SetAway(to.Host, true), func() error { return m.SetAway(to.Host, false) })
+}
+
 // Drop drops what comes for a TCP port of the host until the end of the
 // test.
 func (m *Machine) Drop(port uint16) {

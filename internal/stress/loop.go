@@ -72,11 +72,12 @@ func (l *loop) schedule() error {
 
 // turn gives each worker one, and waits if none had anything to do. It reports whether to go on.
 func (l *loop) turn() bool {
+	// An answer about what was sent is final if the phase was one that sends nothing when it was asked for.
+	l.asked.answer()
 	phase := l.run.phase()
 	if phase == ended {
 		return false
 	}
-	l.asked.answer()
 	wait := idle
 	for _, w := range l.workers {
 		if w.err == nil {

@@ -22,6 +22,7 @@ const (
 	opened    phase = iota // no workers yet
 	answering              // answer requests, send none
 	running
+	listening // send nothing
 	ended
 )
 
@@ -181,6 +182,10 @@ func (r *Run) Begin() { r.state.CompareAndSwap(int32(answering), int32(running))
 
 // Quiet has the workers send no more requests; they go on to answer.
 func (r *Run) Quiet() { r.state.CompareAndSwap(int32(running), int32(answering)) }
+
+// Hush has the workers send nothing any more, not even answers; they go on to receive. What Sent says then
+// is final.
+func (r *Run) Hush() { r.state.CompareAndSwap(int32(answering), int32(listening)) }
 
 // Drain waits until no request is without an answer, or nothing moves for
 // a time, or ctx is done. It returns how many requests are left.

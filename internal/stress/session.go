@@ -28,8 +28,9 @@ const (
 	// silence is how long the peer may say nothing: it speaks once a second. TCP
 	// gets over a cut of two seconds within it.
 	silence = 7 * time.Second
-	// drainPatience is how long answers may be missing at the end while nothing moves.
-	drainPatience = time.Second
+	// drainPatience is how long answers may be missing at the end while nothing moves: TCP, which carries
+	// them, may be waiting after a cut of two seconds.
+	drainPatience = 4 * time.Second
 	drainTime     = 30 * time.Second
 )
 
@@ -365,6 +366,7 @@ func (s *session) settle(ctx context.Context, why error) error {
 	if _, err := s.expect(ctx, frameReady); err != nil {
 		return err
 	}
+	s.run.Hush()
 	if err := s.conn.Send(frame{Type: frameSent, Sent: s.run.Sent()}); err != nil {
 		return fmt.Errorf("%w: %w", ErrPeerGone, err)
 	}

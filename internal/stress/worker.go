@@ -163,7 +163,9 @@ func (w *worker) turn(phase phase) time.Duration {
 		w.readable = received
 	}
 	w.sends = maxSends
-	w.send(phase)
+	if phase != listening {
+		w.send(phase)
+	}
 	w.expire()
 	if received || w.sends == 0 {
 		return 0

@@ -34,6 +34,9 @@ func (h Host) Enter() error { return errLinux }
 // Do fails: network namespaces need Linux.
 func (h Host) Do(func() error) error { return errLinux }
 
+// SetAway fails: network namespaces need Linux.
+func (h Host) SetAway(Host, bool) error { return errLinux }
+
 // SetDrop fails: network namespaces need Linux.
 func (h Host) SetDrop(uint16, bool) error { return errLinux }
 

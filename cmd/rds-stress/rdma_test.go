@@ -1,11 +1,20 @@
 package main
 
 import (
+	"context"
+	"encoding/csv"
 	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rdskit/rdskit/internal/labtest"
+	"github.com/rdskit/rdskit/internal/stress/control"
+	"github.com/rdskit/rdskit/internal/stress/wire"
+	"github.com/rdskit/rdskit/rdma"
+	"github.com/rdskit/rdskit/rdssock"
 )
 
 // runRDMA runs both sides, each at an address of its own of the channel adapter, for a second.
@@ -70,6 +79,171 @@ func TestRDMAMovesWhatItShould(t *testing.T) {
 			}
 			if want := (read + e.RDMAWrites) * tt.bytes; e.RDMAOut != want {
 				t.Errorf("%d bytes out, want %d", e.RDMAOut, want)
+			}
+		})
+	}
+}
+
+func TestRDMAOfAllSizesAndModes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes two minutes")
+	}
+	port := 7000
+	for _, size := range []string{"8K -I 1", "8K -I 4", "64K -I 1", "64K -I 4", "1M -I 1"} {
+		for mode := range 3 {
+			for once := range 2 {
+				args := fmt.Sprintf("-D %s -M %d --rdma-use-once %d -d 2", size, mode, once)
+				port += 10
+				t.Run(args, func(t *testing.T) { operations(t, port, args) })
+			}
+		}
+	}
+}
+
+func TestRDMAOverIPv6(t *testing.T) {
+	labtest.Need(t, labtest.RDMA)
+	here, there := labtest.HCA(t, 1).IPv6().String(), labtest.HCA(t, 2).IPv6().String()
+	r := labtest.RunOn(t, 0, "--self", "-r", here, "-s", there, "-p", "6300", "-T", "1", "--warmup", "0.4", "-D", "8K", "-v", "-Q", "3", "--json")
+	if e := end(t, r); r.Status != 0 || !e.OK || e.RDMAReads == 0 || e.RDMAWrites == 0 {
+		t.Errorf("status %d: %+v\n%s", r.Status, e, r.Stderr)
+	}
+}
+
+func TestRDMAIsInTextAndCSV(t *testing.T) {
+	labtest.Need(t, labtest.RDMA)
+	here, there := labtest.HCA(t, 1).IPv4().String(), labtest.HCA(t, 2).IPv4().String()
+	run := func(port int, args ...string) labtest.Result {
+		r := labtest.RunOn(t, 0, append([]string{"--self", "-r", here, "-s", there, "-p", fmt.Sprint(port), "-D", "8K", "-T", "1", "--warmup", "0.4"}, args...)...)
+		if r.Status != 0 {
+			t.Fatalf("status %d\n%s", r.Status, r.Stderr)
+		}
+		return r
+	}
+	r := run(6400, "--percentiles", "--show-params", "-V")
+	for _, want := range []string{
+		`  RDMA size  8192   \n  RDMA opts  use_fence\n`,
+		`(?m)^   1 [ \d]{6} [ \d]{6} [ \d]{7}\.\d\d [ \d]*[1-9]\d*\.\d\d [ \d]*[1-9]\d*\.\d\d .*\(average\)$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(r.Stdout) {
+			t.Errorf("no %s in\n%s", want, r.Stdout)
+		}
+	}
+	for _, want := range []string{
+		`(?m)^RDMA read, from request to verified data: p50 [\d.]+ us .* max [\d.]+ us$`,
+		`(?m)^RDMA write, from request to verified data: p50 `,
+		`(?m)^RDMA operation, from start to completion: p50 `,
+		`(?m)^active side, by infiniband: \d+ messages received, none lost, doubled, reordered or damaged; \d+ RDMA reads and \d+ writes done$`,
+		`(?m)^task 0: request 0: asks for RDMA read, pattern 0x[0-9a-f]+, key [0-9a-f]+:[0-9a-f]+$`,
+		`(?m)^task 0: RDMA write for request 0: success, pattern 0x[0-9a-f]+$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(r.Stderr) {
+			t.Errorf("no %s in\n%.3000s", want, r.Stderr)
+		}
+	}
+	rows, err := csv.NewReader(strings.NewReader(run(6410, "--csv").Stdout)).ReadAll()
+	if err != nil || len(rows) < 2 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for _, name := range []string{"rdma_in_bytes", "rdma_reads", "rdma_write_p50_ns", "rdma_read_max_ns"} {
+		if i := slices.Index(rows[0], name); i < 0 || rows[1][i] == "0" {
+			t.Errorf("no %s in %v\n%v", name, rows[0], rows[1])
+		}
+	}
+}
+
+// A badPeer is the active side of a run, without what makes one good.
+type badPeer struct {
+	control *control.Conn
+	conn    *rdma.Conn
+	to      netip.AddrPort
+	header  wire.Header
+}
+
+// newBadPeer has the passive side at port of the second host begin a run with operations of 8 KiB.
+func newBadPeer(t *testing.T, port int) *badPeer {
+	t.Helper()
+	here, there := labtest.HCA(t, 1).IPv4(), labtest.HCA(t, 2).IPv4()
+	local := netip.AddrPortFrom(here, uint16(port+1))
+	p := &badPeer{to: netip.AddrPortFrom(there, uint16(port+1))}
+	var err error
+	d := &control.Dialer{Local: here, Retries: 10}
+	if p.control, err = d.Dial(t.Context(), netip.AddrPortFrom(there, uint16(port))); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.control.Close() })
+	sock, err := rdssock.Listen(local, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.conn, err = rdma.New(sock, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.conn.Close() })
+	if err := p.control.SendOptions(&wire.Options{
+		Depth: 4, ReqSize: 64, AckSize: uint32(wire.Async), RDMASize: 8192, RDMAVector: 1, RDMAUseFence: true, Verify: true,
+		SendAddr: there, RecvAddr: here, Port: uint16(port), Tasks: 1, Simplex: true, CongMonitor: true, Sender: wire.SenderC,
+	}, wire.Short); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := p.control.Go(); err != nil {
+		t.Fatal(err)
+	}
+	p.header = wire.Header{From: local, To: p.to, Op: wire.Request, RDMA: wire.RDMA{Pattern: 7, Size: 8192, Vector: 1}}
+	return p
+}
+
+// message is the next request, which asks for an operation.
+func (p *badPeer) message(op wire.RDMAOp, key uint64) []byte {
+	p.header.RDMA.Op, p.header.RDMA.Key = op, key
+	b := make([]byte, wire.Async)
+	wire.Async.Put(b, &p.header)
+	p.header.Seq++
+	p.header.Index++
+	return wire.AppendPattern(b, 1)
+}
+
+func TestRDMAThatGoesWrongIsToldAndCounted(t *testing.T) {
+	labtest.Need(t, labtest.RDMA)
+	for i, tt := range []struct {
+		name, told string
+		do         func(*badPeer, *rdma.Region) error
+		failed     uint64
+		damaged    uint64
+	}{
+		{name: "a key that was never given", told: "RDMA failed: write: remote error", failed: 1, do: func(p *badPeer, _ *rdma.Region) error {
+			_, err := p.conn.Socket().WriteToAddrPort(p.message(wire.RDMAWrite, 0x4711), p.to)
+			return err
+		}},
+		{name: "other data than the pattern", told: "RDMA moved wrong data: read of pattern 0x7, first at byte 8000", damaged: 1, do: func(p *badPeer, r *rdma.Region) error {
+			wire.Repeated.Fill(r.Bytes(), 7)
+			r.Bytes()[8000] ^= 1
+			reg := &rdma.Registration{Memory: r.All(), Tied: true}
+			return p.conn.Offer(context.Background(), reg, p.message(wire.RDMARead, 0), p.to)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			port := 6000 + 100*i
+			region, err := rdma.Allocate(8192)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { region.Close(context.Background()) })
+			cmd := labtest.Command(t, "-r", labtest.HCA(t, 2).IPv4().String(), "-p", fmt.Sprint(port), "--json")
+			found := newWatch(cmd, `"type":"finding"`)
+			server := labtest.StartOn(t, 0, cmd)
+			p := newBadPeer(t, port)
+			if err := tt.do(p, region); err != nil {
+				t.Fatal(err)
+			}
+			found.wait(t)
+			p.control.Close()
+			r := server.Finish(t)
+			r.Stdout = found.String()
+			if !strings.Contains(r.Stderr, tt.told) {
+				t.Errorf("not told: %s", r.Stderr)
+			}
+			if e := end(t, r); r.Status != 1 || e.OK || e.Faults.RDMAFailed != tt.failed || e.Faults.RDMADamaged != tt.damaged {
+				t.Errorf("status %d, %+v", r.Status, e.Faults)
 			}
 		})
 	}

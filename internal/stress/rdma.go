@@ -158,6 +158,20 @@ func newRemote(w *worker) (*remote, error) {
 	if t := w.sock.Conn().Transport(); t != rdssock.TransportInfiniBand {
 		return nil, &NoRDMAError{c.Local, t}
 	}
+	m, err := makeRemote(w, uint32(os.Getpid())+uint32(w.task*c.Tasks))
+	if err != nil || !c.RDMA.GetMR {
+		return m, err
+	}
+	if err := m.try(); err != nil {
+		m.memory.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// makeRemote is newRemote without the kernel. The patterns of flow number n have the tag of the first and n.
+func makeRemote(w *worker, tag uint32) (*remote, error) {
+	c := w.run.cfg
 	m := &remote{
 		w: w, cfg: &c.RDMA, depth: c.Shape.Depth,
 		shape:  flow.RDMA{Size: c.RDMA.Size, Vector: c.RDMA.Vector, Mode: c.RDMA.Mode, Verify: c.Shape.Verify, Peer: c.Shape.Peer},
@@ -166,28 +180,19 @@ func newRemote(w *worker) (*remote, error) {
 	if c.RDMA.UseOnce {
 		m.mapped |= cmsg.FlagUseOnce
 	}
-	tag := uint32(os.Getpid()) + uint32(w.task*c.Tasks)
 	for n := range c.Tasks {
 		m.flows = append(m.flows, flow.NewRemote(&m.shape, n, m.depth, tag+uint32(n)))
 	}
 	slots := c.Tasks * m.depth
-	var err error
-	if m.memory, err = transport.MapMemory(w.dialect, slots, m.shape.Bytes(), c.RDMA.Alignment); err != nil {
-		return nil, err
-	}
 	if c.RDMA.GetMR || c.RDMA.Cache {
 		m.keys = make([]uint64, slots)
-	}
-	if c.RDMA.GetMR {
-		if err := m.try(); err != nil {
-			m.memory.Close()
-			return nil, err
-		}
 	}
 	if c.RDMA.KeyMeter {
 		m.meter = &keyMeter{}
 	}
-	return m, nil
+	var err error
+	m.memory, err = transport.MapMemory(w.dialect, slots, m.shape.Bytes(), c.RDMA.Alignment)
+	return m, err
 }
 
 // try finds out before the run whether the kernel registers memory without a message.

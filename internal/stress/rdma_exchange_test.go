@@ -44,7 +44,7 @@ func TestExchangesWithCAreRepeatedByteForByte(t *testing.T) {
 	for _, file := range files {
 		for _, r := range recordings(t, file) {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txt")+" "+r.name, func(t *testing.T) {
-				p := newReplay(t, r)
+				p := newRDMAReplay(t, r)
 				for _, e := range r.events {
 					p.play(e)
 				}
@@ -60,7 +60,7 @@ func TestDamageInAnExchangeIsFound(t *testing.T) {
 	for _, file := range files {
 		for _, r := range recordings(t, file)[:1] {
 			t.Run(filepath.Base(file), func(t *testing.T) {
-				p := newReplay(t, r)
+				p := newRDMAReplay(t, r)
 				p.damage = true
 				for _, e := range r.events {
 					p.play(e)
@@ -125,8 +125,8 @@ func recordings(t *testing.T, file string) (all []*recording) {
 	return all
 }
 
-// A replay goes through an exchange on the side of rdskit, with all but the kernel.
-type replay struct {
+// An rdmaReplay goes through an exchange on the side of rdskit, with all but the kernel.
+type rdmaReplay struct {
 	t         *testing.T
 	recording *recording
 	worker    *worker
@@ -138,7 +138,7 @@ type replay struct {
 	ops       int
 }
 
-func newReplay(t *testing.T, r *recording) *replay {
+func newRDMAReplay(t *testing.T, r *recording) *rdmaReplay {
 	var o wire.Options
 	if err := o.Decode(r.options, wire.Short); err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func newReplay(t *testing.T, r *recording) *replay {
 	}
 	t.Cleanup(func() { m.memory.Close() })
 	w.remote = m
-	return &replay{t: t, recording: r, worker: w, flow: w.flows[0], remote: m}
+	return &rdmaReplay{t: t, recording: r, worker: w, flow: w.flows[0], remote: m}
 }
 
 // checkOptions sees that the options say what the active side was told, and that they are encoded again as they were.
@@ -212,7 +212,7 @@ func number(s string) uint64 {
 	return n
 }
 
-func (p *replay) play(e event) {
+func (p *rdmaReplay) play(e event) {
 	switch e.kind {
 	case ">":
 		p.sent(e)
@@ -233,7 +233,7 @@ func (p *replay) play(e event) {
 }
 
 // fill does as C does.
-func (p *replay) fill(b []byte, pattern uint64) {
+func (p *rdmaReplay) fill(b []byte, pattern uint64) {
 	b = b[:p.remote.shape.Size]
 	for at := 0; at < len(b); at += 8 {
 		binary.NativeEndian.PutUint64(b[at:], pattern)
@@ -243,7 +243,7 @@ func (p *replay) fill(b []byte, pattern uint64) {
 	}
 }
 
-func (p *replay) sent(e event) {
+func (p *rdmaReplay) sent(e event) {
 	var header, control []byte
 	_, _, op := wire.Message(e.header)
 	if op == wire.Request {
@@ -271,7 +271,7 @@ func (p *replay) sent(e event) {
 }
 
 // compare compares a message with the one that was sent, but for the address of memory.
-func (p *replay) compare(e event, header, control []byte) {
+func (p *rdmaReplay) compare(e event, header, control []byte) {
 	p.t.Helper()
 	_, index, op := wire.Message(header)
 	got, want := bytes.Clone(header), bytes.Clone(e.header)
@@ -309,7 +309,7 @@ func (p *replay) compare(e event, header, control []byte) {
 	}
 }
 
-func (p *replay) received(e event) {
+func (p *rdmaReplay) received(e event) {
 	p.remote.dest = 0
 	if len(e.along) > 0 {
 		p.remote.dest = number(e.along[1])
@@ -333,7 +333,7 @@ func (p *replay) received(e event) {
 	}
 }
 
-func (p *replay) finish() {
+func (p *rdmaReplay) finish() {
 	s := &p.worker.stats
 	if n := s.Faults() + p.flow.Account.Faults(); n != 0 {
 		p.t.Errorf("%d faults: %+v", n, p.worker.run.findings)

@@ -62,7 +62,7 @@ func (l *loop) main() {
 // before all.
 func (l *loop) schedule() error {
 	if !l.run.cfg.Realtime {
-		return transport.Nice()
+		return transport.Batch()
 	}
 	if err := transport.Realtime(); err != nil {
 		return fmt.Errorf("sched_setscheduler(SCHED_RR) failed: %w", err)

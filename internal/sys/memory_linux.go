@@ -55,3 +55,10 @@ func Setsockopt(fd uintptr, level, name int, b []byte) syscall.Errno {
 		uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), 0)
 	return errno
 }
+
+// SetsockoptRaw is to Setsockopt what Msg.SendRaw is to Msg.Send.
+func SetsockoptRaw(fd uintptr, level, name int, b []byte) syscall.Errno {
+	_, _, errno := unix.RawSyscall6(unix.SYS_SETSOCKOPT, fd, uintptr(level), uintptr(name),
+		uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), 0)
+	return errno
+}

@@ -37,10 +37,12 @@ func (p *PollSet) Set(i int, fd uintptr, events PollEvents) {
 // Events is what Wait found on descriptor number i.
 func (p *PollSet) Events(i int) PollEvents { return PollEvents(p.fds[i].Revents) }
 
-// Wait is ppoll(2). There are no events after the timeout, and when a signal came.
+// Wait is ppoll(2). There are no events after the timeout, and when a signal came. As Msg.SendRaw it says no word to the
+// runtime, whose monitor would take the processor of a thread that waits, and then look at all every 20 us for a while. When the
+// runtime wants the thread to stop, it sends a signal.
 func (p *PollSet) Wait(timeout time.Duration) syscall.Errno {
 	ts := unix.NsecToTimespec(int64(timeout))
-	_, _, errno := unix.Syscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(unsafe.SliceData(p.fds))), uintptr(len(p.fds)),
+	_, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(unsafe.SliceData(p.fds))), uintptr(len(p.fds)),
 		uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 	if errno == unix.EINTR {
 		for i := range p.fds {

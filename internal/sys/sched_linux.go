@@ -13,7 +13,9 @@ func SetRoundRobin(priority int) error {
 	return os.NewSyscallError("sched_setattr", unix.SchedSetAttr(0, attr, 0))
 }
 
-// SetNice is setpriority(2) of the calling thread, which on Linux has a niceness of its own.
-func SetNice(nice int) error {
-	return os.NewSyscallError("setpriority", unix.Setpriority(unix.PRIO_PROCESS, 0, nice))
+// SetBatch is sched_setattr(2) of the calling thread to SCHED_BATCH, with a niceness, which threads have each their own.
+func SetBatch(nice int) error {
+	const schedBatch = 3
+	attr := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: schedBatch, Nice: int32(nice)}
+	return os.NewSyscallError("sched_setattr", unix.SchedSetAttr(0, attr, 0))
 }

@@ -77,7 +77,7 @@ func InNetNS(netns int, f func() error) error {
 }
 
 func SetRoundRobin(int) error { return errLinux }
-func SetNice(int) error       { return errLinux }
+func SetBatch(int) error      { return errLinux }
 
 type Socket struct{ infoRetries atomic.Int64 }
 
@@ -102,7 +102,8 @@ func (*Socket) TOS() (uint8, error)                               { return 0, er
 
 func Writable(uintptr) bool { return false }
 
-func Setsockopt(uintptr, int, int, []byte) syscall.Errno { return syscall.ENOSYS }
+func Setsockopt(uintptr, int, int, []byte) syscall.Errno    { return syscall.ENOSYS }
+func SetsockoptRaw(uintptr, int, int, []byte) syscall.Errno { return syscall.ENOSYS }
 
 func MapAnonymous(int) ([]byte, error)            { return nil, errLinux }
 func MapFile(uintptr, int64, int) ([]byte, error) { return nil, errLinux }

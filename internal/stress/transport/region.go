@@ -31,8 +31,9 @@ type Memory struct {
 
 // Where in the mapping the kernel finds the elements of an operation, and writes a key. Slots follow.
 const (
-	keyAt   = MaxVector * cmsg.SizeofIovec
-	slotsAt = 3 << 12
+	keyAt    = MaxVector * cmsg.SizeofIovec
+	slotsAt  = 3 * pageSize
+	pageSize = 4096 // there may be larger ones
 )
 
 // MapMemory makes memory for a number of slots of size bytes, which begin so many bytes into a page.
@@ -44,6 +45,11 @@ func MapMemory(d cmsg.Dialect, slots, size, alignment int) (*Memory, error) {
 	b, err := sys.MapAnonymous(int(length))
 	if err != nil {
 		return nil, err
+	}
+	// The kernel finds pages that were written to at once, but has to look for those that were not each time it
+	// pins them to be read.
+	for at := 0; at < len(b); at += pageSize {
+		b[at] = 1
 	}
 	return &Memory{
 		mapping: b, slots: b[slotsAt+alignment:], size: size, encoder: cmsg.Encoder{Dialect: d},
@@ -113,7 +119,7 @@ func (m *Memory) Operate(op *Operation) []byte {
 // Free ends the registration of a key (RDS_FREE_MR), within Poller.Run.
 func (s *Socket) Free(m *Memory, key uint64) syscall.Errno {
 	m.arg = abi.FreeMRArgs{Cookie: key}.Append(m.arg[:0], abi.Layout{})
-	return sys.Setsockopt(s.fd, abi.SOL_RDS, abi.RDS_FREE_MR, m.arg)
+	return sys.SetsockoptRaw(s.fd, abi.SOL_RDS, abi.RDS_FREE_MR, m.arg)
 }
 
 // Register registers the target of a slot without a message (RDS_GET_MR), within Poller.Run. Key then

@@ -159,15 +159,17 @@ func (w *worker) begin() {
 func (w *worker) turn(phase phase) time.Duration {
 	received := false
 	if w.readable && (phase != running || w.burst.receives()) {
-		received = w.receive()
-		w.readable = received
+		var more bool
+		received, more = w.receive()
+		// With RDMA what follows takes its time, and to wait for it costs less than to try.
+		w.readable = received && (more || w.remote == nil)
 	}
 	w.sends = maxSends
 	if phase != listening {
 		w.send(phase)
 	}
 	w.expire()
-	if received || w.sends == 0 {
+	if received && w.readable || w.sends == 0 {
 		return 0
 	}
 	w.stats.Waits++
@@ -196,17 +198,16 @@ func (w *worker) waitTime(phase phase) time.Duration {
 	return max(wait, 0)
 }
 
-// receive takes what has arrived.
-func (w *worker) receive() bool {
-	received := false
+// receive takes what has arrived, and says whether that was anything, and whether it may have left something.
+func (w *worker) receive() (received, more bool) {
 	for range maxRounds {
 		n, errno := w.sock.Receive()
 		if errno != 0 {
 			w.fail(os.NewSyscallError("recvmsg", errno))
-			return received
+			return received, false
 		}
 		if n == 0 {
-			return received
+			return received, false
 		}
 		received = true
 		now := w.run.now()
@@ -223,10 +224,10 @@ func (w *worker) receive() bool {
 			}
 		}
 		if !w.sock.More(n) {
-			break
+			return true, false
 		}
 	}
-	return received
+	return received, true
 }
 
 // message takes in one message.

@@ -51,6 +51,9 @@ type Bundle struct {
 	TCPHealth []TCPHealth `json:"tcp_health,omitzero"`
 	// RDMAPorts are those of the RDMA devices.
 	RDMAPorts []RDMAPort `json:"rdma_ports,omitempty"`
+	// RDMAConnections are those of RDS on the devices, and RDMACounters those of the ports.
+	RDMAConnections []RDMAConnection `json:"rdma_connections,omitempty"`
+	RDMACounters    []RDMACounter    `json:"rdma_counters,omitempty"`
 }
 
 // storedBundle is the form of a Bundle in a file.

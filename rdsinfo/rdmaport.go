@@ -13,11 +13,16 @@ import (
 // An RDMAPort is a port of an RDMA device.
 type RDMAPort struct {
 	Device    string `json:"device"`
+	Driver    string `json:"driver,omitempty"` // of the device, such as mlx5_core
 	Port      int    `json:"port"`
 	State     string `json:"state"`            // ACTIVE, or why it carries nothing: DOWN, INIT, ARMED
 	LinkLayer string `json:"link_layer"`       // InfiniBand or Ethernet
+	Rate      string `json:"rate,omitempty"`   // such as "100 Gb/sec (4X EDR)"
 	NetDev    string `json:"netdev,omitempty"` // the network interface of an Ethernet port
 	GIDs      []GID  `json:"gids,omitempty"`
+	// Regions is how many memory regions RDS has on the device, used and to be used again, of RegionBytes in all.
+	Regions     int    `json:"memory_regions"`
+	RegionBytes uint64 `json:"memory_region_bytes"`
 }
 
 // A GID is an address of an RDMA port. IPv4 addresses are IPv4-mapped in it.
@@ -47,9 +52,23 @@ func RDMAPorts(ctx context.Context, addrs ...netip.Addr) ([]RDMAPort, error) {
 	if err != nil {
 		return nil, err
 	}
+	regions, err := c.MemoryRegions()
+	if err != nil {
+		return nil, err
+	}
 	var ports []RDMAPort
 	for _, d := range devices {
 		p := RDMAPort{Device: d.Device, Port: int(d.Number), State: d.State.String(), LinkLayer: d.LinkLayer, NetDev: d.Netdev}
+		if d.Rate.MbitPerSecond > 0 {
+			p.Rate = d.Rate.String()
+		}
+		p.Driver, _ = c.Driver(rdmadev.Device{Name: d.Device, Index: d.DeviceIndex})
+		for _, r := range regions {
+			if r.Device == d.Device && r.Owner.RDS() {
+				p.Regions++
+				p.RegionBytes += r.Length
+			}
+		}
 		gids, err := c.GIDs(d)
 		if err != nil {
 			continue // it went away meanwhile
@@ -83,6 +102,8 @@ func (b *Bundle) readRDMA(ctx context.Context) {
 		}
 	}
 	b.RDMAPorts, _ = RDMAPorts(ctx, addrs...)
+	b.RDMAConnections, _ = RDMAConnections(ctx)
+	b.RDMACounters, _ = RDMACounters(ctx)
 }
 
 // FindGID finds the port that has a GID, such as that of an IBConnection, or carries a local

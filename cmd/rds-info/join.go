@@ -25,7 +25,7 @@ func (o *joinOptions) flags() []cli.Flag {
 		&cli.BoolFlag{Name: "procs", Destination: &o.procs, Usage: "with -k, the processes that have a socket open, from /proc"},
 		&cli.BoolFlag{Name: "tcp-info", Destination: &o.tcp, Usage: "with -n and -T, how TCP fares: round trips, retransmissions, congestion window; the kernel may load tcp_diag"},
 		&cli.BoolFlag{Name: "route", Destination: &o.route, Usage: "with -n, the device, gateway and neighbor on the way to the peer"},
-		&cli.BoolFlag{Name: "rdma", Destination: &o.rdma, Usage: "with -n and -I, the RDMA device, port, GID and network interface"},
+		&cli.BoolFlag{Name: "rdma", Destination: &o.rdma, Usage: "with -n and -I, the RDMA device, port, GID, network interface and queue pair"},
 		&cli.BoolFlag{Name: "resolve", Destination: &o.resolve, Usage: "the names of remote addresses, as far as they are found in 3 seconds"},
 	}
 }
@@ -62,7 +62,11 @@ func (o *joinOptions) of(ctx context.Context, cfg *rdsinfo.Config, s *rdsinfo.Sn
 		if err != nil {
 			return j, err
 		}
-		j.RDMA = info.NewRDMAJoin(ports)
+		connections, err := rdsinfo.RDMAConnections(ctx)
+		if err != nil {
+			return j, err
+		}
+		j.RDMA = info.NewRDMAJoin(ports, connections)
 	}
 	j.Names = o.names(ctx, s, tables)
 	return j, nil
@@ -80,7 +84,7 @@ func (o *joinOptions) stored(ctx context.Context, b *rdsinfo.Bundle, tables []rd
 		j.Routes = info.NewRouteJoin(b.Peers)
 	}
 	if o.rdma {
-		j.RDMA = info.NewRDMAJoin(b.RDMAPorts)
+		j.RDMA = info.NewRDMAJoin(b.RDMAPorts, b.RDMAConnections)
 	}
 	j.Names = o.names(ctx, b.Snapshot, tables)
 	return j, nil

@@ -3,6 +3,7 @@ package main
 import (
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,9 +69,38 @@ func TestRowsOfRDMAKeepToTheFormatsOfC(t *testing.T) {
 	for _, want := range []string{
 		"::ffff:10.8.0.1                  ::ffff:10.8.0.2            rxe0    1",
 		"::                               ::            rxe0    1", // of a connection that is not up
+		" RTS\n",
 	} {
 		if r.Status != 0 || !strings.Contains(r.Stdout, want) {
 			t.Errorf("status %d, no %q in\n%s%s", r.Status, want, r.Stdout, r.Stderr)
 		}
+	}
+}
+
+func TestWatchShowsWhatRDMAPortsSend(t *testing.T) {
+	labtest.Need(t, labtest.RDMA, labtest.Root)
+	from, to := netip.MustParseAddrPort("10.8.0.1:4902"), netip.MustParseAddrPort("10.8.0.2:4903")
+	c, err := rdssock.Listen(from, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	done := make(chan struct{})
+	var sender sync.WaitGroup
+	sender.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(20 * time.Millisecond):
+				c.WriteToAddrPort([]byte("x"), to) // nobody is there: it is acknowledged and dropped
+			}
+		}
+	})
+	r := labtest.RunOn(t, 0, "watch", "0.5", "--count", "4")
+	close(done)
+	sender.Wait()
+	if r.Status != 0 || !strings.Contains(r.Stdout, " port rxe0/1 sent_pkts ") {
+		t.Errorf("status %d, no counter of the port moved in\n%s%s", r.Status, r.Stdout, r.Stderr)
 	}
 }

@@ -59,6 +59,7 @@ func (o *watchOptions) run(c *cli.Context) error {
 		defer restore()
 		ticker := time.NewTicker(interval.Duration)
 		defer ticker.Stop()
+		portsBefore := o.ports(ctx)
 		frame := info.NewFrame(before, before, o.filter.Filter)
 		if err := show(frame, true); err != nil {
 			return err
@@ -79,7 +80,9 @@ func (o *watchOptions) run(c *cli.Context) error {
 				return explainSocket(err)
 			}
 			frame = info.NewFrame(before, after, o.filter.Filter)
-			before = after
+			ports := o.ports(ctx)
+			frame.ComparePorts(portsBefore, ports)
+			before, portsBefore = after, ports
 			if err := show(frame, false); err != nil {
 				return err
 			}
@@ -87,6 +90,15 @@ func (o *watchOptions) run(c *cli.Context) error {
 		}
 		return nil
 	})
+}
+
+// ports are the counters of RDMA ports. Those that cannot be read are not worth an end.
+func (o *watchOptions) ports(ctx context.Context) []rdsinfo.RDMACounter {
+	counters, err := rdsinfo.RDMACounters(ctx)
+	if err != nil {
+		return nil
+	}
+	return counters
 }
 
 // display returns what shows a frame, for the first time or again, and what ends it.

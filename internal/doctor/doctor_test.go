@@ -134,6 +134,28 @@ func TestExamine(t *testing.T) {
 			"ok rdma 10.9.0.1: GID ::ffff:10.9.0.1 of rxe0 port 1",
 			"warn rdma 10.8.0.1: infiniband serves it, but no active port has a GID for it or its interface eth0 | rdma link show; ls /sys/class/infiniband/*/ports/*/gids",
 		}},
+		{"RDMA connections of which one does not work", func(t *testing.T) *Facts {
+			ib := func(remote string) rdsinfo.Connection {
+				return rdsinfo.Connection{Local: addr("10.9.0.1"), Remote: addr(remote), Transport: "infiniband", Flags: rdsinfo.Connected}
+			}
+			f := one(t, connections(ib("10.9.0.2"), ib("10.9.0.3"), ib("10.9.0.4")))
+			for _, b := range []*rdsinfo.Bundle{f.First, f.Last} {
+				b.RDMAPorts = []rdsinfo.RDMAPort{{Device: "rxe0", Port: 1, State: "ACTIVE", LinkLayer: "Ethernet", Regions: 2, RegionBytes: 12288}}
+				b.RDMAConnections = []rdsinfo.RDMAConnection{
+					{Device: "rxe0", Port: 1, Local: addr("10.9.0.1"), Remote: addr("10.9.0.2"), QueuePair: 17, QueuePairState: "ERR"},
+					{Device: "rxe0", Port: 1, Local: addr("10.9.0.1"), Remote: addr("10.9.0.2"), QueuePair: 19, QueuePairState: "RTS"},
+					{Device: "rxe0", Port: 1, Local: addr("10.9.0.1"), Remote: addr("10.9.0.3"), QueuePair: 18, QueuePairState: "ERR"},
+				}
+				b.RDMACounters = []rdsinfo.RDMACounter{{Device: "rxe0", Port: 1, Name: "sent_pkts"}, {Device: "rxe0", Port: 1, Name: "retry_exceeded_err", Value: 2}}
+			}
+			f.Last.RDMACounters[0].Value, f.Last.RDMACounters[1].Value = 500, 3
+			return f
+		}, "rdma", []string{
+			"ok rdma rxe0 port 1: it is active, on Ethernet, with 0 GIDs; RDS has 2 memory regions of 12288 bytes in all on it",
+			"warn rdma rxe0 port 1: peers did not acknowledge at all: connections broke: retry_exceeded_err grew by 1 in 1.0 s | look at the link, its cable, switch and settings for loss (PFC, ECN): rdma statistic show link rxe0",
+			"fail rdma 10.9.0.1 to 10.9.0.3, infiniband: RDS takes it to be up, but its queue pair 18 of rxe0 is in state ERR, not RTS: nothing gets through | look at the kernel's log: dmesg",
+			"fail rdma 10.9.0.1 to 10.9.0.4, infiniband: RDS takes it to be up, but it has no queue pair: nothing gets through | look at the kernel's log: dmesg",
+		}},
 		{"an address that is not local", func(t *testing.T) *Facts {
 			f := one(t, made{})
 			f.Local = addr("10.9.0.9")

@@ -18,6 +18,8 @@ type Frame struct {
 	Connections []ConnectionActivity
 	Sockets     []SocketActivity
 	Counters    []rdsinfo.CounterDelta
+	// PortCounters are those of RDMA ports that moved: see ComparePorts.
+	PortCounters []rdsinfo.RDMACounterDelta
 	// Open is how many sockets are bound.
 	Open  int
 	delta *rdsinfo.Delta
@@ -66,6 +68,17 @@ func NewFrame(earlier, later *rdsinfo.Snapshot, filter Filter) *Frame {
 	slices.SortStableFunc(f.Counters, func(a, b rdsinfo.CounterDelta) int { return -cmp.Compare(a.Moved.Value, b.Moved.Value) })
 	f.sockets(later, filter)
 	return f
+}
+
+// ComparePorts takes in what moved meanwhile of the counters of RDMA ports.
+func (f *Frame) ComparePorts(earlier, later []rdsinfo.RDMACounter) {
+	f.PortCounters = rdsinfo.CompareRDMACounters(earlier, later)
+	slices.SortStableFunc(f.PortCounters, func(a, b rdsinfo.RDMACounterDelta) int { return -cmp.Compare(a.Moved, b.Moved) })
+}
+
+// portRate is the growth per second.
+func (f *Frame) portRate(c rdsinfo.RDMACounterDelta) string {
+	return rateText(perSecond(rdsinfo.Optional[uint64]{Value: c.Moved, Known: true}, f.Elapsed))
 }
 
 func (f *Frame) sockets(s *rdsinfo.Snapshot, filter Filter) {
@@ -139,6 +152,9 @@ func (f *Frame) Lines() []string {
 	for _, c := range f.Counters {
 		lines = append(lines, fmt.Sprintf("%s counter %s %s/s is %d", at, c.Name, rateText(f.delta.Rate(c)), c.After))
 	}
+	for _, c := range f.PortCounters {
+		lines = append(lines, fmt.Sprintf("%s port %s/%d %s %s/s is %d", at, c.Device, c.Port, c.Name, f.portRate(c), c.Value))
+	}
 	return lines
 }
 
@@ -192,18 +208,26 @@ func (f *Frame) Screen(title string, width, height int) []string {
 			sockets(a.Bound.String(), fmt.Sprint(a.Unread.Messages), fmt.Sprint(a.Unread.Bytes), fmt.Sprint(a.Limit), note)
 		}
 	}
+	counters := func(name, rate string, value any) {
+		r.text(32, name)
+		r.text(14, rate)
+		r.text(20, fmt.Sprint(value))
+		add()
+	}
 	if len(f.Counters) > 0 {
 		r.text(0, "")
 		add()
-		r.text(32, "Counter")
-		r.text(14, "PerSecond")
-		r.text(20, "Value")
-		add()
+		counters("Counter", "PerSecond", "Value")
 		for _, c := range f.Counters {
-			r.text(32, c.Name)
-			r.text(14, rateText(f.delta.Rate(c)))
-			r.uint(20, c.After)
-			add()
+			counters(c.Name, rateText(f.delta.Rate(c)), c.After)
+		}
+	}
+	if len(f.PortCounters) > 0 {
+		r.text(0, "")
+		add()
+		counters("PortCounter", "PerSecond", "Value")
+		for _, c := range f.PortCounters {
+			counters(fmt.Sprintf("%s/%d %s", c.Device, c.Port, c.Name), f.portRate(c), c.Value)
 		}
 	}
 	if len(lines) > height {

@@ -24,7 +24,10 @@ func TestAFrameShowsWhatNeedsAttentionFirst(t *testing.T) {
 
 func TestAFrameOfTwoStatesHasTheirRates(t *testing.T) {
 	f := NewFrame(readCapture(t, "uml-6.1.176-tcp"), later(t, "debian-6.1.192-rxe"), Filter{})
+	f.ComparePorts([]rdsinfo.RDMACounter{{Device: "rxe0", Port: 1, Name: "sent_pkts", Value: 5}, {Device: "rxe0", Port: 1, Name: "rcvd_pkts", Value: 3}},
+		[]rdsinfo.RDMACounter{{Device: "rxe0", Port: 1, Name: "sent_pkts", Value: 8}, {Device: "rxe0", Port: 1, Name: "rcvd_pkts", Value: 1003}})
 	golden(t, "frame-rates.txt", strings.Join(f.Lines(), "\n")+"\n")
+	golden(t, "screen-rates.txt", strings.Join(f.Screen("rds-info watch", 140, 100), "\n")+"\n")
 }
 
 func TestAScreenFitsItsTerminal(t *testing.T) {

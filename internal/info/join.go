@@ -105,13 +105,30 @@ func RDMAAddresses(s *rdsinfo.Snapshot) []netip.Addr {
 	return slices.Compact(addrs)
 }
 
-// An RDMAJoin finds the port of an RDMA device below a connection.
+// An RDMAJoin finds the port of an RDMA device below a connection, and its queue pair.
 type RDMAJoin struct {
-	ports []rdsinfo.RDMAPort
+	ports       []rdsinfo.RDMAPort
+	connections map[[2]netip.Addr][]rdsinfo.RDMAConnection
 }
 
-// NewRDMAJoin returns the join of these ports.
-func NewRDMAJoin(ports []rdsinfo.RDMAPort) *RDMAJoin { return &RDMAJoin{ports} }
+// NewRDMAJoin returns the join of these ports, and of what the devices have of the connections.
+func NewRDMAJoin(ports []rdsinfo.RDMAPort, connections []rdsinfo.RDMAConnection) *RDMAJoin {
+	j := &RDMAJoin{ports, make(map[[2]netip.Addr][]rdsinfo.RDMAConnection)}
+	for _, c := range connections {
+		k := [2]netip.Addr{c.Local, c.Remote}
+		j.connections[k] = append(j.connections[k], c)
+	}
+	return j
+}
+
+// queuePairs are those of the connection: more than one if it has several types of service, or is
+// within one address.
+func (j *RDMAJoin) queuePairs(e ends) []rdsinfo.RDMAConnection {
+	if e.transport != "infiniband" {
+		return nil
+	}
+	return j.connections[[2]netip.Addr{e.local.Addr(), e.remote.Addr()}]
+}
 
 func (j *RDMAJoin) find(e ends) (rdsinfo.RDMAPort, rdsinfo.GID, bool) {
 	if e.transport != "infiniband" {
@@ -262,12 +279,31 @@ func (j *RDMAJoin) columns() []column {
 			return orDash(f(p, g))
 		}
 	}
+	pairs := func(f func(*rdsinfo.RDMAConnection) string) func(ends) string {
+		return func(e ends) string {
+			all := j.queuePairs(e)
+			cells := make([]string, len(all))
+			for i := range all {
+				cells[i] = orDash(f(&all[i]))
+			}
+			return orDash(strings.Join(cells, ","))
+		}
+	}
+	number := func(n uint32) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.FormatUint(uint64(n), 10)
+	}
 	return []column{
 		{"RdmaDev", 15, cell(func(p rdsinfo.RDMAPort, _ rdsinfo.GID) string { return p.Device })},
 		{"Port", 4, cell(func(p rdsinfo.RDMAPort, _ rdsinfo.GID) string { return strconv.Itoa(p.Port) })},
 		{"GidIdx", 6, cell(func(_ rdsinfo.RDMAPort, g rdsinfo.GID) string { return strconv.Itoa(g.Index) })},
 		{"Netdev", 15, cell(func(_ rdsinfo.RDMAPort, g rdsinfo.GID) string { return g.NetDev })},
 		{"PortState", 9, cell(func(p rdsinfo.RDMAPort, _ rdsinfo.GID) string { return p.State })},
+		{"Qpn", 8, pairs(func(c *rdsinfo.RDMAConnection) string { return number(c.QueuePair) })},
+		{"RemQpn", 8, pairs(func(c *rdsinfo.RDMAConnection) string { return number(c.RemoteQueuePair) })},
+		{"QpState", 7, pairs(func(c *rdsinfo.RDMAConnection) string { return c.QueuePairState })},
 	}
 }
 

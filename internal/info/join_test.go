@@ -24,9 +24,13 @@ func joins() Joins {
 			{Local: netip.MustParseAddr("10.9.0.1"), Remote: netip.MustParseAddr("10.9.0.99"), RouteError: "no entry of the routing table covers it"},
 		}),
 		RDMA: NewRDMAJoin([]rdsinfo.RDMAPort{{
-			Device: "rxe0", Port: 1, State: "ACTIVE", LinkLayer: "Ethernet",
+			Device: "rxe0", Driver: "rdma_rxe", Port: 1, State: "ACTIVE", LinkLayer: "Ethernet", Rate: "2.5 Gb/sec (1X SDR)",
 			GIDs: []rdsinfo.GID{{Index: 1, GID: netip.MustParseAddr("::ffff:10.8.0.1"), Type: "RoCE v2", NetDev: "d0"}, {Index: 3, GID: netip.MustParseAddr("fd08::1"), NetDev: "d 0\n"}},
-		}}),
+		}}, []rdsinfo.RDMAConnection{
+			{Device: "rxe0", Port: 1, Local: netip.MustParseAddr("10.8.0.1"), Remote: netip.MustParseAddr("10.8.0.2"), State: "CONNECT", QueuePair: 17, RemoteQueuePair: 18, QueuePairState: "RTS"},
+			{Device: "rxe0", Port: 1, Local: netip.MustParseAddr("10.8.0.1"), Remote: netip.MustParseAddr("10.8.0.2"), State: "ROUTE_QUERY"},
+			{Device: "rxe0", Port: 1, Local: netip.MustParseAddr("10.8.0.1"), Remote: netip.MustParseAddr("10.8.0.3"), State: "CONNECT", QueuePair: 99},
+		}),
 		Names: map[netip.Addr]string{netip.MustParseAddr("10.9.0.2"): "db2.example", netip.MustParseAddr("10.8.0.2"): "cell\x1b[2J"},
 	}
 }

@@ -101,7 +101,7 @@ type connectionRecord struct {
 	RDMA       rdsinfo.Optional[rdmaRecord]          `json:"rdma"`
 }
 
-// An rdmaRecord is the port of an RDMA device below a connection.
+// An rdmaRecord is the port of an RDMA device below a connection, and its queue pairs.
 type rdmaRecord struct {
 	Device    string `json:"device"`
 	Port      int    `json:"port"`
@@ -112,6 +112,17 @@ type rdmaRecord struct {
 	GID      netip.Addr `json:"gid"`
 	GIDType  string     `json:"gid_type,omitempty"`
 	NetDev   string     `json:"netdev,omitempty"`
+
+	Driver     string       `json:"driver,omitempty"`
+	Rate       string       `json:"rate,omitempty"`
+	QueuePairs []pairRecord `json:"queue_pairs,omitempty"`
+}
+
+type pairRecord struct {
+	Number     uint32 `json:"queue_pair"`
+	Remote     uint32 `json:"remote_queue_pair"`
+	State      string `json:"queue_pair_state,omitempty"`
+	Connection string `json:"connection_state"`
 }
 
 type socketRecord struct {
@@ -299,5 +310,11 @@ func (j *Joins) rdma(e ends) rdsinfo.Optional[rdmaRecord] {
 		return rdsinfo.Optional[rdmaRecord]{}
 	}
 	p, g, ok := j.RDMA.find(e)
-	return rdsinfo.Optional[rdmaRecord]{Value: rdmaRecord{p.Device, p.Port, p.State, p.LinkLayer, g.Index, g.GID, g.Type, g.NetDev}, Known: ok}
+	var pairs []pairRecord
+	for _, c := range j.RDMA.queuePairs(e) {
+		pairs = append(pairs, pairRecord{c.QueuePair, c.RemoteQueuePair, c.QueuePairState, c.State})
+	}
+	return rdsinfo.Optional[rdmaRecord]{Value: rdmaRecord{
+		p.Device, p.Port, p.State, p.LinkLayer, g.Index, g.GID, g.Type, g.NetDev, p.Driver, p.Rate, pairs,
+	}, Known: ok}
 }

@@ -24,10 +24,6 @@ const (
 	attrPortState      = 12
 	attrPortPhysState  = 13
 	attrDevNodeType    = 14
-	attrSummary        = 15 // RES_SUMMARY
-	attrSummaryEntry   = 16
-	attrSummaryName    = 17
-	attrSummaryCurr    = 18
 	attrResQP          = 19
 	attrResQPEntry     = 20
 	attrResLQPN        = 21
@@ -52,7 +48,6 @@ const (
 	attrNdevName       = 51
 	attrResMRN         = 62
 	attrResCMIDN       = 63
-	attrSysNetNSMode   = 66
 	attrDevProtocol    = 67
 	attrChardevType    = 69
 	attrDriverID       = 73 // UVERBS_DRIVER_ID

@@ -58,8 +58,6 @@ type command uint16
 const (
 	cmdGet        command = 1
 	cmdPortGet    command = 5
-	cmdSysGet     command = 6
-	cmdResGet     command = 9
 	cmdResQPGet   command = 10
 	cmdResCMIDGet command = 11
 	cmdResMRGet   command = 13

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the golden files of what was deco
 
 // fileNames are the names of the recorded answers, before the message's number.
 var fileNames = map[command]string{
-	cmdGet: "device", cmdPortGet: "port", cmdSysGet: "system", cmdResGet: "resources", cmdResQPGet: "queuepairs",
+	cmdGet: "device", cmdPortGet: "port", cmdResQPGet: "queuepairs",
 	cmdResCMIDGet: "connections", cmdResMRGet: "regions", cmdGetChardev: "chardev", cmdStatGet: "counters",
 }
 
@@ -27,8 +27,6 @@ var fileNames = map[command]string{
 var decoders = map[string]func([]byte) (any, error){
 	"device":      func(b []byte) (any, error) { return decodeDevice(b) },
 	"port":        func(b []byte) (any, error) { return decodePort(b) },
-	"system":      func(b []byte) (any, error) { return decodeExclusive(b) },
-	"resources":   func(b []byte) (any, error) { return decodeResources(b) },
 	"queuepairs":  func(b []byte) (any, error) { return decodeQueuePairs(b) },
 	"connections": func(b []byte) (any, error) { return decodeConnectionIDs(b) },
 	"regions":     func(b []byte) (any, error) { return decodeMemoryRegions(b) },
@@ -145,9 +143,6 @@ func TestAttributesOfTheWrongSizeAreErrors(t *testing.T) {
 		{"port", attr(attrPortIndex, short)},
 		{"port", attr(attrPortState, short)},
 		{"port", attr(attrDevName, []byte("../../etc\x00"))},
-		{"system", attr(attrSysNetNSMode, short)},
-		{"resources", nested(attrSummary, attrSummaryEntry, attrSummaryCurr)},
-		{"resources", attr(attrSummary, short)},
 		{"queuepairs", nested(attrResQP, attrResQPEntry, attrResLQPN)},
 		{"queuepairs", attr(attrResQP, attr(attrResQPEntry, short))},
 		{"connections", nested(attrResCMID, attrResCMIDEntry, attrResPS)},

@@ -136,36 +136,6 @@ func decodeDriver(b []byte) (driver string, err error) {
 	return driver, err
 }
 
-// Exclusive tells whether each network namespace has devices of its own: RDS over RDMA
-// works in the initial one alone, whatever the answer. Where the kernel does not tell
-// all namespaces share the devices.
-func (c *Client) Exclusive() (bool, error) {
-	data, err := c.ask(cmdSysGet, 0, nil)
-	if err != nil {
-		return false, fmt.Errorf("rdmadev: namespace mode: %w", err)
-	}
-	for _, b := range data {
-		exclusive, err := decodeExclusive(b)
-		if err != nil {
-			return false, fmt.Errorf("rdmadev: namespace mode: %w", err)
-		}
-		if exclusive {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// decodeExclusive decodes an answer to RDMA_NLDEV_CMD_SYS_GET.
-func decodeExclusive(b []byte) (exclusive bool, err error) {
-	err = each(b, func(ad *netlink.AttributeDecoder) {
-		if ad.Type() == attrSysNetNSMode {
-			exclusive = ad.Uint8() == 0 // ib_devices_shared_netns
-		}
-	})
-	return exclusive, err
-}
-
 // line reads a file of sysfs that has one line; empty if it cannot be read.
 func (c *Client) line(elem ...string) string {
 	b, err := os.ReadFile(c.class(elem...))

@@ -7,5 +7,5 @@
 // and loads no module.
 //
 // The kernel shows the devices of the caller's network namespace. Unless the administrator
-// chose otherwise ([Client.Exclusive]) those are all devices, in each namespace.
+// chose otherwise (rdma system set netns exclusive) those are all devices, in each namespace.
 package rdmadev

@@ -7,8 +7,6 @@ import (
 
 func FuzzDevice(f *testing.F)      { fuzz(f, "device") }
 func FuzzPort(f *testing.F)        { fuzz(f, "port") }
-func FuzzSystem(f *testing.F)      { fuzz(f, "system") }
-func FuzzResources(f *testing.F)   { fuzz(f, "resources") }
 func FuzzQueuePairs(f *testing.F)  { fuzz(f, "queuepairs") }
 func FuzzConnections(f *testing.F) { fuzz(f, "connections") }
 func FuzzRegions(f *testing.F)     { fuzz(f, "regions") }

@@ -58,9 +58,6 @@ func TestTheSoftDeviceOfTheLab(t *testing.T) {
 	if driver, err := c.Driver(d); driver != "rdma_rxe" || err != nil {
 		t.Errorf("driver %q, %v", driver, err)
 	}
-	if exclusive, err := c.Exclusive(); exclusive || err != nil {
-		t.Errorf("exclusive is %t, %v", exclusive, err)
-	}
 	ports, err := c.Ports()
 	if err != nil || len(ports) != 1 {
 		t.Fatalf("%+v, %v", ports, err)
@@ -155,16 +152,9 @@ func TestWhatRDSHasOnTheDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(regions, func(m rdmadev.MemoryRegion) bool {
-		return m.Device == "rxe0" && m.Length == uint64(len(mem)) && m.RemoteKey != 0
+		return m.Device == "rxe0" && m.Length == uint64(len(mem)) && m.RemoteKey != 0 && m.Owner.RDS()
 	}) {
 		t.Errorf("no region of %d bytes in %+v", len(mem), regions)
-	}
-	resources, err := c.Resources()
-	if err != nil || len(resources) != 1 {
-		t.Fatalf("%+v, %v", resources, err)
-	}
-	if r := resources[0]; r.Device != "rxe0" || r.MemoryRegions != uint64(len(regions)) || r.ConnectionIDs != uint64(len(ids)) || r.QueuePairs < 3 || r.All["cq"] == 0 {
-		t.Errorf("%d regions, %d ids, resources %+v", len(regions), len(ids), r)
 	}
 	if after := counters(t, c); after["sent_pkts"] <= before["sent_pkts"] || after["rcvd_pkts"] <= before["rcvd_pkts"] {
 		t.Errorf("counters before %v, after %v", before, after)

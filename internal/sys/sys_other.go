@@ -29,6 +29,8 @@ const (
 	SO_ZEROCOPY
 )
 
+const HugePage = 2 << 20
+
 type PollEvents int16
 
 const (
@@ -106,6 +108,7 @@ func Setsockopt(uintptr, int, int, []byte) syscall.Errno    { return syscall.ENO
 func SetsockoptRaw(uintptr, int, int, []byte) syscall.Errno { return syscall.ENOSYS }
 
 func MapAnonymous(int) ([]byte, error)            { return nil, errLinux }
+func WantHuge([]byte)                             {}
 func MapFile(uintptr, int64, int) ([]byte, error) { return nil, errLinux }
 func Unmap([]byte) error                          { return errLinux }
 func Address([]byte) uint64                       { return 0 }

@@ -21,6 +21,7 @@ const MaxVector = 512
 // use for what they move. The control messages that its methods return are valid until the next.
 type Memory struct {
 	mapping []byte
+	frame   []byte // the elements of an operation, and a key
 	slots   []byte
 	size    int // of a target, and of a source
 
@@ -29,7 +30,7 @@ type Memory struct {
 	arg     []byte
 }
 
-// Where in the mapping the kernel finds the elements of an operation, and writes a key. Slots follow.
+// Where in the frame the kernel finds the elements of an operation, and writes a key. Slots follow.
 const (
 	keyAt    = MaxVector * cmsg.SizeofIovec
 	slotsAt  = 3 * pageSize
@@ -38,21 +39,31 @@ const (
 
 // MapMemory makes memory for a number of slots of size bytes, which begin so many bytes into a page.
 func MapMemory(d cmsg.Dialect, slots, size, alignment int) (*Memory, error) {
-	length := slotsAt + int64(alignment) + 2*int64(slots)*int64(size)
+	need := slotsAt + int64(alignment) + 2*int64(slots)*int64(size)
+	length, huge := need, need >= sys.HugePage/2
+	if huge {
+		length += sys.HugePage
+	}
 	if length > math.MaxInt {
 		return nil, os.NewSyscallError("mmap", syscall.ENOMEM)
 	}
-	b, err := sys.MapAnonymous(int(length))
+	mapping, err := sys.MapAnonymous(int(length))
 	if err != nil {
 		return nil, err
 	}
+	b := mapping
+	if huge {
+		sys.WantHuge(b)
+		b = b[sys.HugePage-sys.Address(b)%sys.HugePage:]
+	}
+	b = b[:need]
 	// The kernel finds pages that were written to at once, but has to look for those that were not each time it
 	// pins them to be read.
 	for at := 0; at < len(b); at += pageSize {
 		b[at] = 1
 	}
 	return &Memory{
-		mapping: b, slots: b[slotsAt+alignment:], size: size, encoder: cmsg.Encoder{Dialect: d},
+		mapping: mapping, frame: b[:slotsAt], slots: b[slotsAt+alignment:], size: size, encoder: cmsg.Encoder{Dialect: d},
 		control: make([]byte, 0, controlSize), arg: make([]byte, 0, abi.SizeofGetMRArgs),
 	}, nil
 }
@@ -77,13 +88,13 @@ func (m *Memory) target(slot int) cmsg.Iovec {
 // returns after it was sent.
 func (m *Memory) Map(slot int, flags cmsg.Flags) []byte {
 	m.control = m.encoder.AppendRDMAMap(m.control[:0], cmsg.RDMAMap{
-		Vec: m.target(slot), KeyAddr: sys.Address(m.mapping[keyAt:]), Flags: flags,
+		Vec: m.target(slot), KeyAddr: sys.Address(m.frame[keyAt:]), Flags: flags,
 	})
 	return m.control
 }
 
 // Key is that of the memory that the kernel registered last.
-func (m *Memory) Key() uint64 { return binary.NativeEndian.Uint64(m.mapping[keyAt:]) }
+func (m *Memory) Key() uint64 { return binary.NativeEndian.Uint64(m.frame[keyAt:]) }
 
 // Dest gives the receiver of the message the key of a target that is registered.
 func (m *Memory) Dest(key uint64) []byte {
@@ -104,14 +115,14 @@ type Operation struct {
 // Operate has the kernel do op before the message that it goes with.
 func (m *Memory) Operate(op *Operation) []byte {
 	addr, size := sys.Address(m.Source(op.Slot)), uint64(m.size/op.Vector)
-	list := m.mapping[:0]
+	list := m.frame[:0]
 	for range op.Vector {
 		list = m.encoder.AppendIovec(list, cmsg.Iovec{Addr: addr, Len: size})
 		addr += size
 	}
 	m.control = m.encoder.AppendRDMAArgs(m.control[:0], cmsg.RDMAArgs{
 		Key: cmsg.Key(op.Key), Remote: cmsg.Iovec{Addr: op.Offset, Len: uint64(m.size)},
-		LocalAddr: sys.Address(m.mapping), LocalCount: uint64(op.Vector), Flags: op.Flags, Token: op.Token,
+		LocalAddr: sys.Address(m.frame), LocalCount: uint64(op.Vector), Flags: op.Flags, Token: op.Token,
 	})
 	return m.control
 }
@@ -141,7 +152,7 @@ func (s *Socket) TryRegister(m *Memory, slot int, flags cmsg.Flags) (syscall.Err
 
 func (m *Memory) register(fd uintptr, slot int, flags cmsg.Flags) syscall.Errno {
 	m.arg = abi.GetMRArgs{
-		Vec: abi.Iovec{Addr: m.Address(slot), Bytes: uint64(m.size)}, CookieAddr: sys.Address(m.mapping[keyAt:]), Flags: uint64(flags),
+		Vec: abi.Iovec{Addr: m.Address(slot), Bytes: uint64(m.size)}, CookieAddr: sys.Address(m.frame[keyAt:]), Flags: uint64(flags),
 	}.Append(m.arg[:0], abi.Layout{})
 	return sys.Setsockopt(fd, abi.SOL_RDS, abi.RDS_GET_MR, m.arg)
 }

@@ -131,7 +131,7 @@ func TestWhatCannotBeTriedIsSaid(t *testing.T) {
 		{"too many RDMA buffers", "-s 127.0.0.2 -D 8K -I 513", "out of range"},
 		{"too much RDMA at once", "-r 127.0.0.1 -s 127.0.0.2 -D 512K -I 3", "an RDMA operation (-D times -I) of 1572864 is out of range: at most 1048576"},
 		{"checksums with RDMA", "-r 127.0.0.1 -s 127.0.0.2 -D 8K --crc", "exclude each other"},
-		{"nobody listens", "-r 127.0.0.1 -s 127.0.0.2 -p 9999", "connect(127.0.0.2:9999) failed"},
+		{"nobody listens", "-r 127.0.0.1 -s 127.0.0.2 -p 9999", "connect(127.0.0.2) failed: port 9999: connection refused"},
 		{"an operand", "host", "is no option"},
 		{"too small", "-r 127.0.0.1 -s 127.0.0.2 -q 10", "req size must be at least 63 bytes"},
 		{"too deep", "-s 127.0.0.2 -d 70000", "out of range"},

@@ -109,7 +109,7 @@ func newOptions(stdout, stderr io.Writer) *options {
 		interval:       cli.Interval{Duration: stress.DefaultInterval},
 		warmup:         cli.Interval{Duration: stress.DefaultWarmUp},
 		giveUp:         cli.Interval{Duration: stress.DefaultGiveUp},
-		memory:         cli.Number{Value: stress.DefaultMemory, Min: 1 << 20},
+		memory:         cli.Number{Value: stress.DefaultMemory, Min: 1 << 20, Max: math.MaxInt64},
 		stdout:         cli.NewOutput(stdout),
 		stderr:         stderr,
 	}
@@ -221,6 +221,10 @@ func (o *options) check(operands []string) error {
 		return &cli.UsageError{Reason: "--self and --serve exclude each other"}
 	case o.serve && active:
 		return usage("--serve", "is for the side that waits: without -s")
+	case o.interval.Duration < stress.MinInterval:
+		return usage("--interval", fmt.Sprintf("is too short: want at least %v", stress.MinInterval))
+	case o.warmup.Duration > stress.MaxWarmUp:
+		return usage("--warmup", fmt.Sprintf("is too long: want at most %v", stress.MaxWarmUp))
 	case len(o.allow) > 0 && active:
 		return usage("--allow", "is for the side that waits: without -s")
 	case o.reset && (!active || o.recv == ""):

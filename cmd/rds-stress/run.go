@@ -23,6 +23,11 @@ import (
 const maxFindings = 20
 
 func (o *options) run(c *cli.Context) error {
+	for _, name := range []string{"send-addr", "recv-addr", "netns", "histogram-log"} {
+		if c.IsSet(name) && c.String(name) == "" {
+			return &cli.UsageError{Option: "--" + name, Reason: "needs a value that is not empty"}
+		}
+	}
 	if err := o.check(c.Args().Slice()); err != nil {
 		return err
 	}
@@ -37,6 +42,14 @@ func (o *options) run(c *cli.Context) error {
 		}
 		defer f.Close()
 		namespace = int(f.Fd())
+	}
+	var log *os.File
+	if o.hdrLog != "" {
+		var err error
+		if log, err = os.Create(o.hdrLog); err != nil {
+			return fmt.Errorf("--histogram-log: %w", err)
+		}
+		defer log.Close()
 	}
 	ctx, _, stop := cli.Signals(c.Context)
 	defer stop()
@@ -63,8 +76,8 @@ func (o *options) run(c *cli.Context) error {
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil
 	}
-	if sum != nil && o.hdrLog != "" {
-		if lerr := writeLog(o.hdrLog, sum); lerr != nil && err == nil {
+	if sum != nil && log != nil {
+		if lerr := writeLog(log, sum); lerr != nil && err == nil {
 			err = lerr
 		}
 	}
@@ -112,15 +125,21 @@ func (o *options) wait(ctx context.Context, namespace int, notify func(stress.Ev
 		Processors: o.cpu, OutlierAbove: o.outlierAbove(), MaxFindings: maxFindings, CancelSentTo: o.cancelSentTo,
 		AbortAfter: seconds(o.abortAfter), MaxMemory: int64(o.memory.Value), Trace: o.tell, Serve: o.serve, Version: version(), Notify: notify,
 	}
-	if o.recv != "" {
-		t, err := o.find(ctx, namespace, o.recv, "")
-		if err != nil {
+	if a, err := netip.ParseAddr(o.recv); o.recv == "" || err == nil && a.IsUnspecified() {
+		if err := o.checkModule(); err != nil {
 			return nil, err
 		}
-		p.Local = t.Addr
-	} else if err := o.checkModule(); err != nil {
+		return p.Run(ctx)
+	}
+	// As its own source, an address has to be of this host.
+	t, err := o.find(ctx, namespace, o.recv, o.recv)
+	if err != nil {
 		return nil, err
 	}
+	if err := o.checkTransport(t); err != nil {
+		return nil, err
+	}
+	p.Local = t.Addr
 	return p.Run(ctx)
 }
 
@@ -147,7 +166,10 @@ func (o *options) active(ctx context.Context, namespace int, notify func(stress.
 		return nil, err
 	}
 	if t.Source == t.Addr {
-		return nil, fmt.Errorf("both sides would be at %v, where their ports collide: give -r another address of this host, such as 127.0.0.2", t.Addr)
+		return nil, fmt.Errorf("both sides would be at %v, where their ports collide: give -r another address of this host (of IPv4, 127.0.0.2 is one)", t.Addr)
+	}
+	if err := o.checkTransport(t); err != nil {
+		return nil, err
 	}
 	if a.Config.LocalPeer && !infiniband && a.Config.TOS != 0 {
 		return nil, &cli.UsageError{Option: "-Q", Reason: fmt.Sprintf("is not for the loopback transport, which carries messages to %v: it takes no type of service but 0", t.Addr)}
@@ -156,6 +178,14 @@ func (o *options) active(ctx context.Context, namespace int, notify func(stress.
 		return stress.Self(ctx, a)
 	}
 	return a.Run(ctx)
+}
+
+// checkTransport is --transport.
+func (o *options) checkTransport(t *ping.Target) error {
+	if want := rdssock.Transport(o.transport); want != 0 && t.Transport != want {
+		return &cli.UsageError{Option: "--transport", Reason: fmt.Sprintf("wants %v, and messages from %v go by %v", want, t.Source, t.Transport)}
+	}
+	return nil
 }
 
 // version is what this side calls itself.
@@ -283,13 +313,9 @@ func (o *options) resetConnection(ctx context.Context, namespace int) error {
 }
 
 // writeLog is --histogram-log.
-func writeLog(name string, sum *stress.Summary) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
+func writeLog(f *os.File, sum *stress.Summary) error {
 	end := time.Now()
-	err = sum.Measured.Latencies.RTT.WriteLog(f, "rtt_ns", end.Add(-sum.Measured.Total), end)
+	err := sum.Measured.Latencies.RTT.WriteLog(f, "rtt_ns", end.Add(-sum.Measured.Total), end)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}

@@ -67,6 +67,11 @@ func (w *textWriter) event(e stress.Event) {
 			fmt.Fprintf(w.stdout, ": %s - retrying", errnoText(e.Err))
 		}
 		fmt.Fprint(w.stdout, ".")
+	case stress.NotConnected:
+		if !w.retrying {
+			fmt.Fprintf(w.stdout, ": %s", errnoText(e.Err))
+		}
+		fmt.Fprintln(w.stdout)
 	case stress.Connected:
 		fmt.Fprintln(w.stdout)
 	case stress.Note:

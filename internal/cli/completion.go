@@ -32,7 +32,7 @@ func writeCompletion(w io.Writer, app *App, shell string) error {
 		return &UsageError{Option: "--" + completionFlag, Value: shell, valued: true, Reason: "want bash, fish or zsh"}
 	}
 	if _, err := io.WriteString(w, script(grammarOf(app))); err != nil {
-		return &WriteError{err}
+		return writeError(err)
 	}
 	return nil
 }

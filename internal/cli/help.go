@@ -49,7 +49,7 @@ func writeHelp(w io.Writer, app *App, command *Command) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	if err != nil {
-		return &WriteError{err}
+		return writeError(err)
 	}
 	return nil
 }

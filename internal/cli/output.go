@@ -15,6 +15,14 @@ func (e *WriteError) Error() string { return "cannot write the output: " + e.Err
 // Unwrap returns Err.
 func (e *WriteError) Unwrap() error { return e.Err }
 
+// writeError is a WriteError of err, or err if it is one.
+func writeError(err error) error {
+	if isWriteError(err) {
+		return err
+	}
+	return &WriteError{err}
+}
+
 func isWriteError(err error) bool {
 	var w *WriteError
 	return errors.As(err, &w)

@@ -106,7 +106,7 @@ func (s *Screen) Show(lines []string) error {
 		return nil
 	}
 	if _, err := s.terminal.WriteString(text); err != nil {
-		return &WriteError{err}
+		return writeError(err)
 	}
 	return nil
 }

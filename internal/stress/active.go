@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"strings"
 
 	"github.com/rdskit/rdskit/internal/stress/control"
@@ -151,6 +152,7 @@ func (a *Active) connect(ctx context.Context, s *session) error {
 	}}
 	conn, err := d.Dial(ctx, to)
 	if err != nil {
+		s.tell(Event{Kind: NotConnected, Addr: to, Err: err})
 		return &ConnectError{To: to, Err: err}
 	}
 	s.conn = conn
@@ -158,14 +160,19 @@ func (a *Active) connect(ctx context.Context, s *session) error {
 	return nil
 }
 
-// A ConnectError is that no connection to the peer came about.
+// A ConnectError is that no connection to the peer came about. Its text begins as C's does.
 type ConnectError struct {
 	To  netip.AddrPort
 	Err error
 }
 
 func (e *ConnectError) Error() string {
-	return fmt.Sprintf("connect(%v) failed: %v", e.To, e.Err)
+	cause := e.Err
+	var call *os.SyscallError
+	if errors.As(cause, &call) {
+		cause = call.Err
+	}
+	return fmt.Sprintf("connect(%v) failed: port %d: %v", e.To.Addr(), e.To.Port(), cause)
 }
 
 // Unwrap returns Err.

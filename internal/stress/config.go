@@ -108,10 +108,12 @@ func (e *LimitError) Error() string {
 
 func (c *Config) port(task int) uint16 { return c.Port + 1 + uint16(task) }
 
-// Times of a run that is not told otherwise.
+// Times of a run that is not told otherwise, and their limits.
 const (
 	DefaultWarmUp   = 4 * time.Second
 	DefaultInterval = time.Second
+	MinInterval     = time.Millisecond
+	MaxWarmUp       = time.Hour
 	DefaultGiveUp   = 30 * time.Second
 )
 

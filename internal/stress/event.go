@@ -20,6 +20,8 @@ const (
 	// Connecting to Addr; Retrying after Err.
 	Connecting
 	Retrying
+	// NotConnected: Err says why it is given up.
+	NotConnected
 	// Connected: the next is to agree on the options.
 	Connected
 	// Note is something to tell people: Text.
@@ -42,7 +44,7 @@ const (
 
 func (k Kind) String() string {
 	names := [...]string{
-		"listening", "dropped", "accepted", "connecting", "retrying", "connected", "note", "negotiated",
+		"listening", "dropped", "accepted", "connecting", "retrying", "not connected", "connected", "note", "negotiated",
 		"starting", "starting up", "started", "interval", "finding", "outlier", "end",
 	}
 	if k < 0 || int(k) >= len(names) {

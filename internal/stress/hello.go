@@ -39,7 +39,7 @@ func (h *hello) check(o *wire.Options) error {
 		return fmt.Errorf("requests of %d to %d bytes are impossible", h.MinReqSize, o.ReqSize)
 	case !(h.Rate >= 0 && h.Rate <= MaxRate):
 		return fmt.Errorf("a rate of %v is impossible", h.Rate)
-	case h.WarmUpNs < 0 || h.WarmUpNs > int64(time.Hour) || h.IntervalNs < int64(time.Millisecond) || h.GiveUpNs < 0:
+	case h.WarmUpNs < 0 || h.WarmUpNs > int64(MaxWarmUp) || h.IntervalNs < int64(MinInterval) || h.GiveUpNs < 0:
 		return errors.New("the peer names an impossible time")
 	}
 	return nil

@@ -1,0 +1,279 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rdskit/rdskit/internal/labtest"
+	"github.com/rdskit/rdskit/internal/stress/wire"
+	"github.com/rdskit/rdskit/rdssock"
+)
+
+// objects are the JSON objects of one type.
+func objects[T any](t *testing.T, r labtest.Result, typ string) (all []T) {
+	t.Helper()
+	for _, l := range r.Lines() {
+		if !strings.Contains(l, `"type":"`+typ+`"`) {
+			continue
+		}
+		var v T
+		if err := json.Unmarshal([]byte(l), &v); err != nil {
+			t.Fatalf("%q: %v", l, err)
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+func TestIntervalAndWarmUpAreKept(t *testing.T) {
+	r := loop(t, 8600, "--json", "--interval", "0.25", "--warmup", "0.4")
+	if n := len(objects[jsonInterval](t, r, "interval")); n != 4 {
+		t.Errorf("%d intervals of 0.25 s in 1 s", n)
+	}
+	begin := time.Now()
+	short := loop(t, 8610, "--json", "--warmup", "0.1").Took
+	long := loop(t, 8620, "--json", "--warmup", "2.1").Took
+	if long-short < time.Second {
+		t.Errorf("warm-ups of 0.1 s and 2.1 s: %v and %v, in %v", short, long, time.Since(begin))
+	}
+}
+
+func TestSizesStayInTheirRange(t *testing.T) {
+	e := end(t, loop(t, 8630, "--json", "--size-range", "63-60000", "--seed", "1", "--rate", "50", "-o"))
+	if e.RequestsSent == 0 || e.BytesSent <= 63*e.RequestsSent || e.BytesSent >= 60000*e.RequestsSent {
+		t.Errorf("%d requests of %d bytes in all", e.RequestsSent, e.BytesSent)
+	}
+}
+
+func TestTheHostIsTakenByTheAddressFamilyAskedFor(t *testing.T) {
+	needHosts(t, 2)
+	for _, tt := range []struct {
+		args, want string
+		status     int
+	}{
+		{"-4 -s h2", "connect(10.9.0.2) failed: port 9: connection refused", 2},
+		{"-6 -s h2", "connect(fd00::2) failed: port 9: connection refused", 2},
+		{"-4 -s fd00::2", "is not of the address family asked for", 2},
+		{"-6 -s 10.9.0.2", "is not of the address family asked for", 2},
+		{"-s 10.9.0.2 --transport tcp", "connect(10.9.0.2) failed: port 9: connection refused", 2},
+		{"-s 10.9.0.2 --transport infiniband", "--transport wants infiniband, and messages from 10.9.0.1 go by tcp", 2},
+		{"-r 127.0.0.1 -s 127.0.0.2 --transport tcp", "--transport wants tcp, and messages from 127.0.0.1 go by loopback", 2},
+		{"-r 10.9.0.2", "10.9.0.2 is not", 2}, // of host 1
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			r := labtest.RunOn(t, 1, append(strings.Fields(tt.args), "-p", "9")...)
+			if r.Status != tt.status || !strings.Contains(r.Stderr, tt.want) {
+				t.Errorf("status %d, stderr %q, want %q", r.Status, r.Stderr, tt.want)
+			}
+		})
+	}
+}
+
+func TestConnectRetriesGoOnUntilThePeerIsThere(t *testing.T) {
+	needHosts(t, 2)
+	client := labtest.Command(t, "-r", "10.9.0.1", "-s", "10.9.0.2", "-p", "8650", "--connect-retries", "20", "-T", "1", "--warmup", "0.2")
+	watch := newWatch(client, "connecting to 10.9.0.2:8650: Connection refused - retrying..")
+	active := labtest.StartOn(t, 1, client)
+	watch.wait(t)
+	server := labtest.StartOn(t, 2, labtest.Command(t, "-r", "10.9.0.2", "-p", "8650"))
+	a, p := active.Finish(t), server.Finish(t)
+	if a.Status != 0 || p.Status != 0 || !strings.Contains(watch.String(), "(average)") {
+		t.Errorf("active %d, passive %d\n%s%s", a.Status, p.Status, a.Stderr, p.Stderr)
+	}
+	r := labtest.RunOn(t, 1, "-r", "10.9.0.1", "-s", "10.9.0.2", "-p", "8655", "--connect-retries", "2")
+	if r.Status != 2 || !strings.HasPrefix(r.Stdout, "connecting to 10.9.0.2:8655: Connection refused - retrying..\n") || r.Took < 2*time.Second {
+		t.Errorf("status %d after %v: %q", r.Status, r.Took, r.Stdout)
+	}
+}
+
+// Without the monitor the kernel says EAGAIN of a congested destination, and with it ENOBUFS (net/rds/send.c, rds_sendmsg).
+func TestTheCongestionMonitorIsAskedForByBothSides(t *testing.T) {
+	needHosts(t, 2)
+	for i, monitor := range []string{"0", "1"} {
+		a, p := runBoth(t, 8660+10*i, "--use-cong-monitor "+monitor+" -q 64K -d 64 -T 1 --warmup 0.4 --json", "--json")
+		e, pe := end(t, a), end(t, p)
+		if a.Status != 0 || p.Status != 0 || e.RequestsSent == 0 {
+			t.Errorf("active %d, passive %d\n%s%s", a.Status, p.Status, a.Stderr, p.Stderr)
+		}
+		if monitor == "0" && e.Congested+pe.Congested > 0 {
+			t.Errorf("refused as congested %d and %d times, without a monitor", e.Congested, pe.Congested)
+		}
+	}
+}
+
+// --strict ends at the first fault: here of a stranger that sends to a task's port.
+func TestStrictEndsAtTheFirstFault(t *testing.T) {
+	needHosts(t, 3)
+	for _, strict := range []bool{true, false} {
+		port := map[bool]int{true: 8700, false: 8720}[strict]
+		args := []string{"-r", "10.9.0.1", "-s", "10.9.0.2", "-p", fmt.Sprint(port), "--connect-retries", "10", "-T", "6", "--warmup", "0.2", "--json"}
+		if strict {
+			args = append(args, "--strict")
+		}
+		server := labtest.StartOn(t, 2, labtest.Command(t, "-r", "10.9.0.2", "-p", fmt.Sprint(port)))
+		client := labtest.Command(t, args...)
+		watch := newWatch(client, `"interval"`)
+		active := labtest.StartOn(t, 1, client)
+		watch.wait(t)
+		sendStray(t, 3, port+1)
+		a, p := active.Finish(t), server.Finish(t)
+		a.Stdout = watch.String()
+		e := end(t, a)
+		if a.Status != 1 || e.OK || e.Faults.Foreign == 0 || len(objects[jsonFinding](t, a, "finding")) == 0 {
+			t.Errorf("strict %v: status %d, %+v\n%s", strict, a.Status, e.Faults, a.Stderr)
+		}
+		if p.Status != 1 {
+			t.Errorf("strict %v: passive side %d: %s", strict, p.Status, p.Stderr)
+		}
+		if ended := time.Duration(e.Elapsed) < 4*time.Second; ended != strict {
+			t.Errorf("strict %v: measured for %v of 6 s", strict, time.Duration(e.Elapsed))
+		}
+	}
+}
+
+// sendStray sends an RDS message from host n to a port of host 1.
+func sendStray(t *testing.T, n, port int) {
+	t.Helper()
+	err := labtest.Host(t, n).Do(func() error {
+		conn, err := rdssock.Listen(netip.AddrPortFrom(labtest.Host(t, n).IPv4(), 0), nil)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		if _, err := conn.WriteToAddrPort([]byte("stray"), netip.AddrPortFrom(labtest.Host(t, 1).IPv4(), uint16(port))); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		return conn.Flush(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestHostileSessionsLeaveTheServerServing goes further than the options, up to where sockets are open.
+func TestHostileSessionsLeaveTheServerServing(t *testing.T) {
+	needHosts(t, 2)
+	cmd := labtest.Command(t, "-r", "10.9.0.2", "-p", "8740", "--serve")
+	listening := newWatch(cmd, "waiting for incoming connection")
+	server := labtest.StartOn(t, 2, cmd)
+	listening.wait(t)
+	for _, h := range hostileSessions() {
+		var c net.Conn
+		err := labtest.Host(t, 1).Do(func() (err error) {
+			c, err = net.Dial("tcp", "10.9.0.2:8740")
+			return err
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", h.name, err)
+		}
+		for _, b := range h.says {
+			c.Write(b)
+			c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+			c.Read(make([]byte, 4096))
+		}
+		c.Close()
+	}
+	r := labtest.RunOn(t, 1, "-r", "10.9.0.1", "-s", "10.9.0.2", "-p", "8740", "-T", "1", "--warmup", "0.2", "-v", "--json")
+	if e := end(t, r); r.Status != 0 || !e.OK || e.RequestsReceived == 0 {
+		t.Errorf("status %d, %+v\n%s", r.Status, e, r.Stderr)
+	}
+	peak := peakMemory(t, cmd.Process.Pid)
+	cmd.Process.Signal(syscall.SIGINT)
+	s := server.Finish(t)
+	if s.Status != 0 || strings.Count(listening.String(), "(average)") < 1 {
+		t.Errorf("status %d\n%s%s", s.Status, listening, s.Stderr)
+	}
+	if peak > 256<<10 {
+		t.Errorf("the server took %d KiB of memory", peak)
+	}
+}
+
+// A hostileSession is what somebody says to a server, with a pause after each.
+type hostileSession struct {
+	name string
+	says [][]byte
+}
+
+func hostileSessions() (all []hostileSession) {
+	say := func(name string, says ...[]byte) { all = append(all, hostileSession{name, says}) }
+	good := wire.Options{
+		Depth: 8, ReqSize: 256, AckSize: 63, Tasks: 2, Port: 8740, RDMAVector: 1, CongMonitor: true, Sender: wire.SenderC, Version: "2.3.11",
+		SendAddr: netip.MustParseAddr("10.9.0.2"), RecvAddr: netip.MustParseAddr("10.9.0.1"),
+	}
+	with := func(form wire.Form, change func(o *wire.Options)) []byte {
+		o := good
+		change(&o)
+		return o.Append(nil, form)
+	}
+	short := func(change func(o *wire.Options)) []byte { return with(wire.Short, change) }
+	start, most := []byte{0}, uint32(1<<32-1)
+
+	say("options and no more", short(func(*wire.Options) {}))
+	say("a run that ends as it begins", short(func(*wire.Options) {}), start)
+	for name, change := range map[string]func(o *wire.Options){
+		"an absurd depth":        func(o *wire.Options) { o.Depth = most },
+		"no depth":               func(o *wire.Options) { o.Depth = 0 },
+		"all tasks":              func(o *wire.Options) { o.Tasks = 65535 },
+		"no tasks":               func(o *wire.Options) { o.Tasks = 0 },
+		"all memory":             func(o *wire.Options) { o.Tasks, o.Depth, o.ReqSize = 1024, 65535, 1<<20 },
+		"absurd requests":        func(o *wire.Options) { o.ReqSize = most },
+		"requests of nothing":    func(o *wire.Options) { o.ReqSize = 0 },
+		"answers of nothing":     func(o *wire.Options) { o.AckSize = 0 },
+		"no port":                func(o *wire.Options) { o.Port = 65535 },
+		"absurd RDMA":            func(o *wire.Options) { o.RDMASize, o.RDMAVector, o.RDMAAlignment = most, most, most },
+		"a broadcast address":    func(o *wire.Options) { o.RecvAddr = netip.MustParseAddr("255.255.255.255") },
+		"the server's address":   func(o *wire.Options) { o.RecvAddr = o.SendAddr },
+		"asynchronous messages":  func(o *wire.Options) { o.Async = true },
+		"a real-time scheduling": func(o *wire.Options) { o.RTPrio = true },
+	} {
+		say(name, short(change), start)
+		say(name+", in the long form", with(wire.Long, change), start)
+	}
+
+	rdskit := short(func(o *wire.Options) { o.Sender = wire.SenderRDSKit })
+	frame := func(s string) []byte { return append(binary.BigEndian.AppendUint32(nil, uint32(len(s))), s...) }
+	say("rdskit that says no hello", rdskit, start)
+	say("half a frame", rdskit, start, frame(`{"type":"hello"}`)[:9])
+	say("a frame of gigabytes", rdskit, start, []byte{0x7f, 0xff, 0xff, 0xff, '{'})
+	say("no JSON in a frame", rdskit, start, frame("\x00\x01"))
+	say("another frame", rdskit, start, frame(`{"type":"verdict"}`))
+	say("an impossible hello", rdskit, start, frame(`{"type":"hello","hello":{"address":"10.9.0.1","min_request_size":256,"interval_ns":1,"rate":-1}}`))
+	say("a hello of another family", rdskit, start, frame(`{"type":"hello","hello":{"address":"fd00::1","min_request_size":256,"interval_ns":1000000000}}`))
+
+	wants := with(wire.Long, func(o *wire.Options) { o.WantsJSON = true })
+	json := func(s string) []byte { return append(binary.NativeEndian.AppendUint32(nil, uint32(len(s))), s...) }
+	say("JSON that does not come", wants, start)
+	say("JSON of gigabytes", wants, start, []byte{0xff, 0xff, 0xff, 0x7f, '{'})
+	say("half of the JSON", wants, start, json(`{"req_depth": 8}`)[:9])
+	say("garbage for JSON", wants, start, json("\x00\x01\x02"))
+	say("absurd numbers in JSON", wants, start, json(`{"req_depth": 2147483647, "nr_tasks": 65535, "req_size": -1}`), start)
+	say("JSON and no second go byte", wants, start, json(`{"always_bursty": 1}`))
+	return all
+}
+
+// peakMemory is VmHWM of a process, in KiB.
+func peakMemory(t *testing.T, pid int) (kib int) {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &kib); err == nil {
+			return kib
+		}
+	}
+	t.Fatalf("no peak of memory in %s", b)
+	return 0
+}

@@ -174,12 +174,12 @@ func TestStatusesComeAloneAndTheLastFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(200 * time.Millisecond)
+	time.Sleep(time.Second)
 	// A message waits as well: the statuses come before it.
 	if _, err := owner.Socket().WriteToAddrPort([]byte("message"), s.addr); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond)
+	time.Sleep(time.Second)
 	oob, isMessage := s.receive(sys.MSG_PEEK, 3*cmsg.KindRDMAStatus.Space(cmsg.Mainline))
 	var tokens []uint64
 	for _, st := range statuses(t, oob) {

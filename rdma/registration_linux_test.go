@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -490,7 +491,7 @@ func TestTenThousandRegistrationsLeaveNothingBehind(t *testing.T) {
 	}
 	settle()
 	counted, listed := regions(t)
-	maps := mappings(t)
+	before := holdings(t)
 	n := 10_000
 	if testing.Short() {
 		n = 2000
@@ -503,10 +504,73 @@ func TestTenThousandRegistrationsLeaveNothingBehind(t *testing.T) {
 	if countedAfter != counted || listedAfter != listed {
 		t.Errorf("the kernel counts %d regions and lists %d, and before %d and %d", countedAfter, listedAfter, counted, listed)
 	}
-	if after := mappings(t); after != maps {
-		t.Errorf("the process has %d mappings, and %d before", after, maps)
+	if after := holdings(t); after != before {
+		t.Errorf("the process has %+v, and before %+v", after, before)
 	}
 	t.Logf("%d registrations: the kernel has %d regions, as before, and the device %d", n, countedAfter, listedAfter)
+}
+
+// A holding is what a process has.
+type holding struct{ mappings, descriptors, goroutines int }
+
+func holdings(t testing.TB) holding {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return holding{mappings(t), len(fds), runtime.NumGoroutine()}
+}
+
+// Conns that are closed while memory is registered and operations are under way.
+func TestClosedConnsLeaveNothingBehind(t *testing.T) {
+	labtest.Need(t, labtest.RDMA)
+	cycle := func() {
+		conns := []*rdma.Conn{listen(t, 1, nil), listen(t, 2, nil)}
+		offered, err := rdma.Allocate(100_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		local := allocate(t, 100_000)
+		key := offer(t, conns[0], conns[1], &rdma.Registration{Memory: offered.All()})
+		ops := make([]rdma.Operation, 5)
+		for i := range ops {
+			ops[i] = rdma.Operation{Peer: addr(conns[0]), Key: key, Local: []rdma.Slice{local.All()}}
+			if err := conns[1].StartRead(t.Context(), &ops[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range conns {
+			if err := conns[len(conns)-1-i].Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		for i := range ops {
+			if err := ops[i].Wait(within(t, patience)); err != nil && !errors.Is(err, rdma.ErrCanceled) {
+				t.Error(err)
+			}
+		}
+		for _, r := range []*rdma.Region{offered, local} {
+			if err := r.Close(within(t, patience)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	// What is cached, by this process and the kernel, is made by the first.
+	for range 3 {
+		cycle()
+	}
+	counted, listed := regions(t)
+	before := holdings(t)
+	for range 30 {
+		cycle()
+	}
+	if after := holdings(t); after != before {
+		t.Errorf("the process has %+v, and before %+v", after, before)
+	}
+	if c, l := regions(t); c > counted || l > listed {
+		t.Errorf("the kernel counts %d regions and lists %d, and before %d and %d", c, l, counted, listed)
+	}
 }
 
 const envChild = "RDMA_TEST_CHILD"

@@ -28,6 +28,10 @@ import (
 // window is how much of the file is in memory at a time, in bytes.
 const window = 16 << 20
 
+// patience is for how long a server may be silent. A device takes some 5 s to find out that a connection is broken,
+// and the kernel about as long to make it anew.
+const patience = 45 * time.Second
+
 // A request asks for the file from an offset.
 type request struct {
 	Offset int64
@@ -201,12 +205,13 @@ func fetch(ctx context.Context, conn *rdma.Conn, server netip.AddrPort, name str
 			return fmt.Errorf("%v offers %d bytes at a time", server, remote.Len)
 		}
 		local := region.Slice(0, int(remote.Len))
-		if err := conn.Read(ctx, &rdma.Transfer{
+		transfer := rdma.Transfer{
 			Peer: server, Remote: remote, Local: []rdma.Slice{local},
 			Progress: func(moved int64) {
 				fmt.Fprintf(os.Stderr, "\r%3d%% of %d bytes", (offset+moved)*100/max(rep.Size, 1), rep.Size)
 			},
-		}); err != nil {
+		}
+		if err := again(ctx, func() error { return conn.Read(ctx, &transfer) }); err != nil {
 			return err
 		}
 		if sum := sha256.Sum256(local.Bytes()); !bytes.Equal(sum[:], rep.Sum) {
@@ -222,6 +227,22 @@ func fetch(ctx context.Context, conn *rdma.Conn, server netip.AddrPort, name str
 	return nil
 }
 
+// again repeats what failed because a connection broke. The kernel makes that anew, within seconds if the device
+// has to find out by itself, but never repeats an operation.
+func again(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		if !errors.Is(err, rdma.ErrDropped) && !errors.Is(err, rdma.ErrFailed) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
 // ask asks for the file from an offset until the server answers. A message to a
 // server that is not there yet is lost without a word, so it asks again.
 func ask(ctx context.Context, conn *rdma.Conn, server netip.AddrPort, offset int64) (reply, error) {
@@ -230,7 +251,7 @@ func ask(ctx context.Context, conn *rdma.Conn, server netip.AddrPort, offset int
 		return reply{}, err
 	}
 	b := make([]byte, 64<<10)
-	for range 10 {
+	for began := time.Now(); time.Since(began) < patience; {
 		if _, _, err := conn.Socket().WriteMsgContext(ctx, message, nil, server); err != nil {
 			return reply{}, err
 		}

@@ -29,6 +29,10 @@ import (
 const (
 	maxValue = rdma.MaxOperation // one key covers it
 	inline   = 4096              // up to which a value goes in the message
+
+	// patience is for how long the other side may be silent. A device takes some 5 s to find out that a connection is
+	// broken, and the kernel about as long to make it anew.
+	patience = 45 * time.Second
 )
 
 // A request is what a client sends. Its memory, of Size bytes, is offered along with it unless the value is in
@@ -51,14 +55,14 @@ type reply struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx); err != nil {
+	if err := start(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "rdma-kv:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) error {
+func start(ctx context.Context) error {
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: rdma-kv serve ADDRESS:PORT\n       rdma-kv [-from ADDRESS] put|get ADDRESS:PORT KEY")
 		flag.PrintDefaults()
@@ -155,7 +159,7 @@ func serve(ctx context.Context, conn *rdma.Conn) error {
 }
 
 func (s *server) answer(ctx context.Context, req request, key cmsg.Key, client netip.AddrPort) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	switch {
 	case req.Op == "hello":
@@ -166,10 +170,7 @@ func (s *server) answer(ctx context.Context, req request, key cmsg.Key, client n
 	case req.Op == "put" && key != 0 && 0 < req.Size && req.Size <= maxValue:
 		memory := s.scratch.Slice(0, req.Size)
 		op := rdma.Operation{Peer: client, Key: key, Local: []rdma.Slice{memory}, Silent: true}
-		if err := s.conn.StartRead(ctx, &op); err != nil {
-			return err
-		}
-		if err := op.Wait(ctx); err != nil {
+		if err := again(ctx, func() error { return run(ctx, s.conn.StartRead, &op) }); err != nil {
 			return err
 		}
 		s.values[req.Key] = append([]byte(nil), memory.Bytes()...)
@@ -191,12 +192,33 @@ func (s *server) answer(ctx context.Context, req request, key cmsg.Key, client n
 		memory := s.scratch.Slice(0, len(value))
 		copy(memory.Bytes(), value)
 		op := rdma.Operation{Peer: client, Key: key, Local: []rdma.Slice{memory}, Payload: message}
-		if err := s.conn.StartWrite(ctx, &op); err != nil {
-			return err
-		}
-		return op.Wait(ctx)
+		return again(ctx, func() error { return run(ctx, s.conn.StartWrite, &op) })
 	}
 	return s.reply(ctx, reply{Op: req.Op, Error: "unknown request"}, client)
+}
+
+// run runs an operation to its end.
+func run(ctx context.Context, start func(context.Context, *rdma.Operation) error, op *rdma.Operation) error {
+	if err := start(ctx, op); err != nil {
+		return err
+	}
+	return op.Wait(ctx)
+}
+
+// again repeats what failed because a connection broke. The kernel makes that anew, within seconds if the device
+// has to find out by itself, but never repeats an operation.
+func again(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		if !errors.Is(err, rdma.ErrDropped) && !errors.Is(err, rdma.ErrFailed) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 func (s *server) reply(ctx context.Context, rep reply, client netip.AddrPort) error {
@@ -248,7 +270,7 @@ func get(ctx context.Context, conn *rdma.Conn, server netip.AddrPort, key string
 
 // hello waits for the server. A message to one that is not there yet is lost without a word.
 func hello(ctx context.Context, conn *rdma.Conn, server netip.AddrPort) error {
-	for range 20 {
+	for began := time.Now(); time.Since(began) < patience; {
 		within, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 		_, err := ask(within, conn, server, request{Op: "hello"}, nil)
 		cancel()
@@ -261,7 +283,7 @@ func hello(ctx context.Context, conn *rdma.Conn, server netip.AddrPort) error {
 
 // ask sends a request, with memory on offer or without, and waits for the answer.
 func ask(ctx context.Context, conn *rdma.Conn, server netip.AddrPort, req request, memory *rdma.Registration) (reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	message, err := json.Marshal(req)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"net/netip"
 	"os"
 	"reflect"
@@ -115,22 +116,15 @@ func TestWhatRDSHasOnTheDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	connections, err := c.Connections()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ends := map[netip.Addr]rdmadev.Connection{}
-	for _, conn := range connections {
-		ends[conn.Local.Addr()] = conn
-	}
-	for _, ip := range []struct{ local, remote netip.Addr }{{h1.IPv4(), h2.IPv4()}, {h2.IPv4(), h1.IPv4()}} {
-		conn := ends[ip.local]
-		if conn.Remote.Addr() != ip.remote || conn.State != rdmadev.Connect || conn.Space != rdmadev.SpaceTCP || conn.Device != "rxe0" || !conn.Owner.RDS() {
-			t.Errorf("%s: connection %+v", ip.local, conn)
+	// The side that was connected to may have a message before it knows that it is connected.
+	var wrong string
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(10 * time.Millisecond) {
+		if wrong = wrongConnections(t, c, h1.IPv4(), h2.IPv4()); wrong == "" {
+			break
 		}
-		if q := conn.QP; q.Number == 0 || q.Number != conn.QueuePair || q.Remote != ends[ip.remote].QueuePair || q.Type != rdmadev.ReliableConnection || q.State != rdmadev.RTS {
-			t.Errorf("%s: queue pair %+v", ip.local, q)
-		}
+	}
+	if wrong != "" {
+		t.Error(wrong)
 	}
 	ids, err := c.ConnectionIDs()
 	if err != nil {
@@ -159,6 +153,29 @@ func TestWhatRDSHasOnTheDevice(t *testing.T) {
 	if after := counters(t, c); after["sent_pkts"] <= before["sent_pkts"] || after["rcvd_pkts"] <= before["rcvd_pkts"] {
 		t.Errorf("counters before %v, after %v", before, after)
 	}
+}
+
+// wrongConnections tells what is wrong with the two ends of the connection between two addresses.
+func wrongConnections(t *testing.T, c *rdmadev.Client, a, b netip.Addr) string {
+	t.Helper()
+	connections, err := c.Connections()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := map[netip.Addr]rdmadev.Connection{}
+	for _, conn := range connections {
+		ends[conn.Local.Addr()] = conn
+	}
+	for _, ip := range []struct{ local, remote netip.Addr }{{a, b}, {b, a}} {
+		conn := ends[ip.local]
+		if conn.Remote.Addr() != ip.remote || conn.State != rdmadev.Connect || conn.Space != rdmadev.SpaceTCP || conn.Device != "rxe0" || !conn.Owner.RDS() {
+			return fmt.Sprintf("%s: connection %+v", ip.local, conn)
+		}
+		if q := conn.QP; q.Number == 0 || q.Number != conn.QueuePair || q.Remote != ends[ip.remote].QueuePair || q.Type != rdmadev.ReliableConnection || q.State != rdmadev.RTS {
+			return fmt.Sprintf("%s: queue pair %+v", ip.local, q)
+		}
+	}
+	return ""
 }
 
 func listen(t *testing.T, addr netip.Addr) *rdssock.Conn {

@@ -11,6 +11,7 @@ import (
 	"github.com/rdskit/rdskit/internal/latency"
 	"github.com/rdskit/rdskit/internal/strerror"
 	"github.com/rdskit/rdskit/internal/stress"
+	"github.com/rdskit/rdskit/internal/stress/flow"
 )
 
 // A reporter tells of a run.
@@ -103,12 +104,47 @@ func (w *textWriter) event(e stress.Event) {
 		}
 		w.keys(e.Sample.Keys)
 	case stress.Found:
+		io.WriteString(w.stdout, mismatch(e.Finding.Mismatch))
 		fmt.Fprintf(w.talk, "rds-stress: %v\n", e.Finding)
 	case stress.Outlier:
 		fmt.Fprintf(w.talk, "Found RTT = %#x\n", e.RTT.Microseconds())
 	case stress.End:
 		w.end(e)
 	}
+}
+
+// mismatch is what C prints of a message that is not as it expected it.
+func mismatch(m *flow.Mismatch) string {
+	if m == nil {
+		return ""
+	}
+	if m.Wrong > 0 {
+		return fmt.Sprintf("An incoming message has a corrupted payload at offset %d; %d out of %d bytes corrupted\n", m.Offset, m.Wrong, m.Total)
+	}
+	retry, width := "", 15
+	if m.Got.Retry {
+		retry = "RETRY"
+	}
+	if m.Want.From.Addr().Is6() {
+		width = 37
+	}
+	text := fmt.Sprintf("An incoming message had a %s header which\ndidn't contain the fields we expected:\n    member %*s eq %*s\n", retry, width, "expected", width, "got")
+	for _, f := range []struct {
+		name      string
+		want, got any
+	}{
+		{"seq", m.Want.Seq, m.Got.Seq},
+		{"from_addr", m.Want.From.Addr(), m.Got.From.Addr()}, {"from_port", m.Want.From.Port(), m.Got.From.Port()},
+		{"to_addr", m.Want.To.Addr(), m.Got.To.Addr()}, {"to_port", m.Want.To.Port(), m.Got.To.Port()},
+		{"index", m.Want.Index, m.Got.Index}, {"op", uint8(m.Want.Op), uint8(m.Got.Op)},
+	} {
+		eq := "!="
+		if f.want == f.got {
+			eq = " ="
+		}
+		text += fmt.Sprintf("%10s %*v %s %*v\n", f.name, width, f.want, eq, width, f.got)
+	}
+	return text
 }
 
 // keys is --rdma-key-o-meter.

@@ -13,9 +13,9 @@ type Finding struct {
 	Task     int // that received it
 	From     netip.AddrPort
 	Seq      uint32 // of the message
-	Expected uint32 // the sequence number after it
 	Index    uint16
-	Length   int // bytes
+	Length   int            // bytes
+	Mismatch *flow.Mismatch // nil if nothing was to be compared
 	Detail   string
 }
 

@@ -254,7 +254,7 @@ func (w *worker) message(data []byte, from netip.AddrPort, now time.Duration) {
 		w.remote.received(task, data, &r)
 	}
 	if r.Fault != flow.NoFault {
-		w.finding(Finding{Fault: r.Fault, From: from, Seq: r.Seq, Expected: f.Incoming().Next(), Index: r.Index, Length: len(data)})
+		w.finding(Finding{Fault: r.Fault, From: from, Seq: r.Seq, Index: r.Index, Length: len(data), Mismatch: f.Mismatch(data, r)})
 	}
 	w.gap.progress(now)
 	if r.Op == wire.Ack {

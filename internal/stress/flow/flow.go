@@ -218,6 +218,8 @@ type Received struct {
 	Fault Fault
 	Seq   uint32
 	Index uint16
+	// Expected is the sequence number that would have been next.
+	Expected uint32
 	// SentAt is, for an answer, when its request was sent.
 	SentAt int64
 }
@@ -230,6 +232,7 @@ func (f *Flow) Receive(b []byte) Received {
 		return Received{Fault: BadLength}
 	}
 	var r Received
+	r.Expected = f.in.Next()
 	r.Seq, r.Index, r.Op = wire.Message(b)
 	r.Fault = f.inspect(b, r)
 	switch f.in.Add(r.Seq, s.window()) {

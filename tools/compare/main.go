@@ -1,7 +1,11 @@
-// Compare runs two programs in turn and compares the round trips that they
-// print as rds-ping does or, with -time, the processor time that they take:
+// Compare runs two programs in turn and compares what it measures of them:
 //
-//	compare [-pairs N] [-time] [-sockets N] [-connections N] OURS THEIRS -- ARGUMENTS
+//	compare [-measure WHAT] [-pairs N] [-sockets N] [-connections N] OURS THEIRS -- ARGUMENTS
+//
+// WHAT is "round-trips" that they print as rds-ping does, the "processor" time or the "elapsed"
+// time of a run, or the "requests" a second that rds-stress prints at its end. For these the
+// program also runs as the side that waits, on the address -server, in the network namespace
+// -netns.
 //
 // With -sockets and -connections it has so many RDS sockets and connections of its own while
 // they run, over the loop transport.
@@ -9,7 +13,7 @@
 // Each pair of runs gives a ratio of medians; the median of the ratios is the
 // result, since what disturbs a machine for seconds disturbs both runs of a
 // pair. It is a measurement, not a test: the exit status is 0 whatever the
-// ratio, and 1 if a program failed or printed no round trip.
+// ratio, and 1 if a program failed or printed no figure.
 package main
 
 import (
@@ -25,27 +29,30 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 func main() {
 	pairs := flag.Int("pairs", 9, "how many times to run both programs")
-	elapsed := flag.Bool("time", false, "compare the processor time that the programs take, and print how much memory they had")
+	measure := flag.String("measure", "round-trips", "what to compare: round-trips, processor, elapsed, or requests")
+	var st stress
+	flag.StringVar(&st.server, "server", "127.0.0.1", "the address of the side of rds-stress that waits")
+	flag.StringVar(&st.netns, "netns", "", "the network namespace of that side")
 	var c crowd
 	flag.IntVar(&c.sockets, "sockets", 0, "have this many RDS sockets")
 	flag.IntVar(&c.connections, "connections", 0, "have this many RDS connections")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: compare [-pairs N] [-time] [-sockets N] [-connections N] OURS THEIRS -- ARGUMENTS")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: compare [-measure WHAT] [-pairs N] [-sockets N] [-connections N] OURS THEIRS -- ARGUMENTS")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
 	args := flag.Args()
-	if len(args) < 3 || args[2] != "--" || *pairs < 1 {
+	run, ok := map[string]func(string, []string) (result, error){
+		"round-trips": roundTrips, "processor": processorTime, "elapsed": elapsedTime, "requests": st.requests,
+	}[*measure]
+	if len(args) < 3 || args[2] != "--" || *pairs < 1 || !ok {
 		flag.Usage()
 		os.Exit(2)
-	}
-	run := roundTrips
-	if *elapsed {
-		run = runTime
 	}
 	err := c.open()
 	if err == nil {
@@ -59,13 +66,13 @@ func main() {
 
 // A result is what a run of a program gave.
 type result struct {
-	usec   []float64
-	memory int64 // peak resident set, in KiB
+	figures []float64 // microseconds or requests a second
+	memory  int64     // peak resident set in KiB, 0 if it was not measured
 }
 
 func compare(w io.Writer, run func(program string, args []string) (result, error), pairs int, ours, theirs string, args []string) error {
 	fmt.Fprintf(w, "ours:   %s\ntheirs: %s\narguments: %q\n", ours, theirs, args)
-	fmt.Fprintln(w, "pair    times      median usec     ratio")
+	fmt.Fprintln(w, "pair   figures         medians     ratio")
 	var ratios, a, b []float64
 	memory := map[string]int64{}
 	for i := range pairs {
@@ -80,14 +87,14 @@ func compare(w io.Writer, run func(program string, args []string) (result, error
 			if err != nil {
 				return err
 			}
-			runs[p] = r.usec
+			runs[p] = r.figures
 			memory[p] = max(memory[p], r.memory)
 		}
 		o, t := median(runs[ours]), median(runs[theirs])
 		a, b, ratios = append(a, o), append(b, t), append(ratios, o/t)
 		fmt.Fprintf(w, "%4d  %5d %5d  %7.1f %7.1f  %6.3f\n", i+1, len(runs[ours]), len(runs[theirs]), o, t, o/t)
 	}
-	fmt.Fprintf(w, "median of the medians: ours %.1f usec, theirs %.1f usec\n", median(a), median(b))
+	fmt.Fprintf(w, "median of the medians: ours %.1f, theirs %.1f\n", median(a), median(b))
 	if memory[ours] > 0 {
 		fmt.Fprintf(w, "most memory: ours %d KiB, theirs %d KiB\n", memory[ours], memory[theirs])
 	}
@@ -107,19 +114,31 @@ func roundTrips(program string, args []string) (result, error) {
 	if err != nil {
 		return result{}, fmt.Errorf("%v: %w", cmd.Args, err)
 	}
-	return result{usec: trips}, nil
+	return result{figures: trips}, nil
 }
 
-// runTime returns how much processor time a program takes from its start to its end, in the
-// kernel too. That does not depend on what else the machine does.
-func runTime(program string, args []string) (result, error) {
+// processorTime returns how much processor time a program takes from its start to its end, in
+// the kernel too. That does not depend on what else the machine does.
+func processorTime(program string, args []string) (result, error) {
+	return timed(program, args, func(p *os.ProcessState, _ time.Duration) time.Duration {
+		return p.UserTime() + p.SystemTime()
+	})
+}
+
+// elapsedTime returns how long a program runs.
+func elapsedTime(program string, args []string) (result, error) {
+	return timed(program, args, func(_ *os.ProcessState, elapsed time.Duration) time.Duration { return elapsed })
+}
+
+func timed(program string, args []string, which func(*os.ProcessState, time.Duration) time.Duration) (result, error) {
 	cmd := exec.Command(program, args...)
 	cmd.Stderr = os.Stderr
+	start := time.Now()
 	if err := cmd.Run(); err != nil {
 		return result{}, fmt.Errorf("%v: %w", cmd.Args, err)
 	}
-	spent := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	r := result{usec: []float64{float64(spent.Nanoseconds()) / 1000}}
+	spent := which(cmd.ProcessState, time.Since(start))
+	r := result{figures: []float64{float64(spent.Nanoseconds()) / 1000}}
 	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		r.memory = int64(u.Maxrss)
 	}

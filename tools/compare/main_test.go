@@ -58,11 +58,11 @@ func TestCompareRunsBothInTurn(t *testing.T) {
 }
 
 func TestRunTimeIsThatOfTheWholeProgram(t *testing.T) {
-	r, err := runTime("sh", []string{"-c", "i=0; while [ $i -lt 10000 ]; do i=$((i + 1)); done"})
-	if err != nil || len(r.usec) != 1 || r.usec[0] <= 0 || r.memory == 0 {
+	r, err := processorTime("sh", []string{"-c", "i=0; while [ $i -lt 10000 ]; do i=$((i + 1)); done"})
+	if err != nil || len(r.figures) != 1 || r.figures[0] <= 0 || r.memory == 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := runTime("sh", []string{"-c", "exit 3"}); err == nil {
+	if _, err := processorTime("sh", []string{"-c", "exit 3"}); err == nil {
 		t.Error("a program that fails gives a time")
 	}
 }

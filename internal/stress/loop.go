@@ -84,8 +84,9 @@ func (l *loop) turn() bool {
 			wait = min(wait, w.turn(phase))
 		}
 	}
-	if wait == 0 && len(l.workers) == 1 {
-		l.workers[0].readable = true // trying costs no more than asking
+	if w := l.workers[0]; len(l.workers) == 1 && (wait == 0 || wait == idle && !w.full && !w.vain) {
+		// To receive at once, or to wait for a while by it, costs less than to ask first.
+		w.readable, w.wait = true, wait > 0
 		return true
 	}
 	for i, w := range l.workers {

@@ -61,6 +61,8 @@ type worker struct {
 	anyCongested   bool
 	congestedSince time.Duration
 	readable       bool          // as far as is known
+	wait           bool          // until it is readable
+	vain           bool          // it waited, and nothing came
 	full           bool          // the send buffer
 	sends          int           // that are left in this turn
 	expired        time.Duration // when requests were last given up
@@ -157,19 +159,15 @@ func (w *worker) begin() {
 // turn receives and sends. It returns for how long there is nothing more to do unless something
 // arrives, 0 if there may be.
 func (w *worker) turn(phase phase) time.Duration {
-	received := false
 	if w.readable && (phase != running || w.burst.receives()) {
-		var more bool
-		received, more = w.receive()
-		// With RDMA what follows takes its time, and to wait for it costs less than to try.
-		w.readable = received && (more || w.remote == nil)
+		w.readable = w.receive()
 	}
 	w.sends = maxSends
 	if phase != listening {
 		w.send(phase)
 	}
 	w.expire()
-	if received && w.readable || w.sends == 0 {
+	if w.sends == 0 || w.readable && w.burst.receives() {
 		return 0
 	}
 	w.stats.Waits++
@@ -198,18 +196,21 @@ func (w *worker) waitTime(phase phase) time.Duration {
 	return max(wait, 0)
 }
 
-// receive takes what has arrived, and says whether that was anything, and whether it may have left something.
-func (w *worker) receive() (received, more bool) {
+// receive takes what has arrived, and reports whether there may be more. With w.wait it waits for that.
+func (w *worker) receive() bool {
 	for range maxRounds {
-		n, errno := w.sock.Receive()
+		waited := w.wait
+		n, errno := w.sock.Receive(waited)
+		w.wait = false
 		if errno != 0 {
 			w.fail(os.NewSyscallError("recvmsg", errno))
-			return received, false
+			return false
 		}
 		if n == 0 {
-			return received, false
+			w.vain = w.vain || waited
+			return false
 		}
-		received = true
+		w.vain = false
 		now := w.run.now()
 		for i := range n {
 			data, control, from := w.sock.Message(i)
@@ -224,10 +225,10 @@ func (w *worker) receive() (received, more bool) {
 			}
 		}
 		if !w.sock.More(n) {
-			return true, false
+			return false
 		}
 	}
-	return received, true
+	return true
 }
 
 // message takes in one message.

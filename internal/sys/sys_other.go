@@ -40,18 +40,19 @@ const (
 
 type Msg struct{}
 
-func (*Msg) SetData([]byte)                              {}
-func (*Msg) SetParts(_, _ []byte)                        {}
-func (*Msg) SetControl([]byte)                           {}
-func (*Msg) SetName(netip.AddrPort, uint32)              {}
-func (*Msg) Name() (ap netip.AddrPort, _ uint32, _ bool) { return ap, 0, false }
-func (*Msg) HasName() bool                               { return false }
-func (*Msg) Flags() int                                  { return 0 }
-func (*Msg) ControlLen() int                             { return 0 }
-func (*Msg) Send(uintptr, int) (int, syscall.Errno)      { return 0, syscall.ENOSYS }
-func (*Msg) Recv(uintptr, int) (int, syscall.Errno)      { return 0, syscall.ENOSYS }
-func (*Msg) SendRaw(uintptr, int) (int, syscall.Errno)   { return 0, syscall.ENOSYS }
-func (*Msg) RecvRaw(uintptr, int) (int, syscall.Errno)   { return 0, syscall.ENOSYS }
+func (*Msg) SetData([]byte)                                      {}
+func (*Msg) SetParts(_, _ []byte)                                {}
+func (*Msg) SetControl([]byte)                                   {}
+func (*Msg) SetName(netip.AddrPort, uint32)                      {}
+func (*Msg) Name() (ap netip.AddrPort, _ uint32, _ bool)         { return ap, 0, false }
+func (*Msg) HasName() bool                                       { return false }
+func (*Msg) Flags() int                                          { return 0 }
+func (*Msg) ControlLen() int                                     { return 0 }
+func (*Msg) Send(uintptr, int) (int, syscall.Errno)              { return 0, syscall.ENOSYS }
+func (*Msg) Recv(uintptr, int) (int, syscall.Errno)              { return 0, syscall.ENOSYS }
+func (*Msg) SendRaw(uintptr, int) (int, syscall.Errno)           { return 0, syscall.ENOSYS }
+func (*Msg) SendtoRaw(uintptr, []byte, int) (int, syscall.Errno) { return 0, syscall.ENOSYS }
+func (*Msg) RecvRaw(uintptr, int) (int, syscall.Errno)           { return 0, syscall.ENOSYS }
 
 type Batch struct{}
 
@@ -62,7 +63,9 @@ func (*Batch) Message(int) (_, _, _ int, _ []byte)            { return 0, 0, 0, 
 func (*Batch) Recv(uintptr, int, int) (int, syscall.Errno)    { return 0, syscall.ENOSYS }
 func (*Batch) RecvRaw(uintptr, int, int) (int, syscall.Errno) { return 0, syscall.ENOSYS }
 
-func Dup(uintptr) (uintptr, error) { return 0, errLinux }
+func Dup(uintptr) (uintptr, error)             { return 0, errLinux }
+func SetBlocking(uintptr, time.Duration) error { return errLinux }
+func SetNonblocking(uintptr) error             { return errLinux }
 
 type PollSet struct{}
 

@@ -22,21 +22,28 @@ const (
 	// one by one, in a buffer that stays in the cache.
 	smallMessage = 4096
 	maxBatch     = 32
+	// Messages up to copied bytes are sent from one buffer: to copy them costs less than to have the kernel
+	// gather them.
+	copied = 1024
 )
 
-// A Socket sends and receives without waiting, within Poller.Run.
+// maxWait is how long Socket.Receive waits at most. It holds up the runtime, which can interrupt a Poller but not that.
+const maxWait = 4 * time.Millisecond
+
+// A Socket sends and receives within Poller.Run.
 type Socket struct {
 	conn *rdssock.Conn
 	fd   uintptr
 
 	out   sys.Msg
-	one   sys.Msg // for large messages
+	whole [copied]byte // a message to send
+	one   sys.Msg      // for large messages
 	batch sys.Batch
 	small bool
 
 	buffers  [][]byte
 	controls [][controlSize]byte
-	got      int
+	got      int // bytes of one, or messages of batch, which the kernel has written to
 }
 
 // Listen opens a socket for messages of up to size bytes.
@@ -50,6 +57,7 @@ func Listen(local netip.AddrPort, cfg *rdssock.Config, size int) (*Socket, error
 	if s.small {
 		n = maxBatch
 		s.batch.Resize(n)
+		s.got = n
 	}
 	s.controls = make([][controlSize]byte, n)
 	for range n {
@@ -78,13 +86,16 @@ func (s *Socket) detach() error {
 	if derr != nil {
 		return derr
 	}
-	return s.conn.Close()
+	return errors.Join(s.conn.Close(), sys.SetBlocking(s.fd, maxWait))
 }
 
 // attach undoes detach.
 func (s *Socket) attach() error {
 	f := os.NewFile(s.fd, "rds")
 	defer f.Close()
+	if err := sys.SetNonblocking(s.fd); err != nil {
+		return err
+	}
 	conn, err := rdssock.FileConn(f)
 	if err != nil {
 		return err
@@ -97,36 +108,46 @@ func (s *Socket) attach() error {
 // that the send buffer is full, ENOBUFS that the destination is congested.
 func (s *Socket) Send(header, payload, control []byte, to netip.AddrPort, scope uint32) syscall.Errno {
 	s.out.SetName(to, scope)
+	if n := len(header) + len(payload); n <= len(s.whole) && len(control) == 0 {
+		copy(s.whole[copy(s.whole[:], header):], payload)
+		_, errno := s.out.SendtoRaw(s.fd, s.whole[:n], sys.MSG_DONTWAIT)
+		return errno
+	}
 	s.out.SetParts(header, payload)
 	s.out.SetControl(control)
-	_, errno := s.out.SendRaw(s.fd, 0)
+	_, errno := s.out.SendRaw(s.fd, sys.MSG_DONTWAIT)
 	return errno
 }
 
-// Receive takes what is there, and returns how many messages that is: 0 if there are none.
-func (s *Socket) Receive() (int, syscall.Errno) {
+// Receive takes what is there, and returns how many messages that is: 0 if there are none. With wait it waits
+// for one or for a notification, for some milliseconds; that takes one call where a Poller takes two.
+func (s *Socket) Receive(wait bool) (int, syscall.Errno) {
+	flags := sys.MSG_DONTWAIT
+	if wait {
+		flags = sys.MSG_WAITFORONE
+	}
 	if !s.small {
 		s.one.SetData(s.buffers[0])
 		s.one.SetControl(s.controls[0][:])
-		n, errno := s.one.RecvRaw(s.fd, 0)
-		if errno != 0 {
+		var errno syscall.Errno
+		if s.got, errno = s.one.RecvRaw(s.fd, flags); errno != 0 {
 			return 0, quiet(errno)
 		}
-		s.got = n
 		return 1, 0
 	}
-	for i := range s.buffers {
+	for i := range s.got {
 		s.batch.Set(i, s.buffers[i], s.controls[i][:])
 	}
-	n, errno := s.batch.RecvRaw(s.fd, 0, 0)
-	return n, quiet(errno)
+	var errno syscall.Errno
+	s.got, errno = s.batch.RecvRaw(s.fd, 0, flags)
+	return s.got, quiet(errno)
 }
 
 // More reports whether Receive, which returned n, may have left messages behind.
 func (s *Socket) More(n int) bool { return n == len(s.buffers) }
 
 func quiet(errno syscall.Errno) syscall.Errno {
-	if errno == syscall.EAGAIN {
+	if errno == syscall.EAGAIN || errno == syscall.ETIMEDOUT {
 		return 0
 	}
 	return errno

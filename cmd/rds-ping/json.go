@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdskit/rdskit/internal/cli"
 	"github.com/rdskit/rdskit/internal/ping"
+	"github.com/rdskit/rdskit/internal/target"
 )
 
 // A jsonWriter prints events as JSON, one object a line.
@@ -126,7 +127,7 @@ func (w *jsonWriter) write(e ping.Event) {
 	}
 }
 
-func (w *jsonWriter) start(head jsonHead, t *ping.Target) jsonStart {
+func (w *jsonWriter) start(head jsonHead, t *target.Target) jsonStart {
 	c := w.cfg
 	return jsonStart{
 		jsonHead: head, Others: append([]netip.Addr{}, t.Others...), Transport: t.Transport.String(),

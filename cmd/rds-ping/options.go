@@ -10,6 +10,7 @@ import (
 	"github.com/rdskit/rdskit/internal/cli"
 	"github.com/rdskit/rdskit/internal/netns"
 	"github.com/rdskit/rdskit/internal/ping"
+	"github.com/rdskit/rdskit/internal/target"
 )
 
 const description = `A TIME is in seconds, or ends in ms, msec, us or usec. An N may end in k, m or g.
@@ -105,7 +106,7 @@ func (o *options) run(c *cli.Context) error {
 	if err := o.check(hosts); err != nil {
 		return err
 	}
-	finder := &ping.Finder{Network: o.network(), Source: o.source, TOS: o.tos, Load: o.load}
+	finder := &target.Finder{Network: o.network(), Source: o.source, TOS: o.tos, Load: o.load}
 	cfg := &ping.Config{
 		Count: o.count.Value, Interval: o.interval.Duration,
 		Timeout: o.timeout.Duration, Deadline: o.deadline.Duration,
@@ -154,7 +155,7 @@ func (o *options) run(c *cli.Context) error {
 }
 
 // find returns whom to ping, and an event for each host that cannot be.
-func (o *options) find(ctx context.Context, finder *ping.Finder, hosts []string) (targets []ping.Target, failures []ping.Event, err error) {
+func (o *options) find(ctx context.Context, finder *target.Finder, hosts []string) (targets []target.Target, failures []ping.Event, err error) {
 	if o.all {
 		targets, err = finder.FindAll(ctx)
 		if err == nil && len(targets) == 0 {
@@ -166,7 +167,7 @@ func (o *options) find(ctx context.Context, finder *ping.Finder, hosts []string)
 		ts, err := finder.Find(ctx, h)
 		if err != nil {
 			failures = append(failures, ping.Event{
-				Kind: ping.Failed, Time: time.Now(), Target: &ping.Target{Name: h}, Err: err,
+				Kind: ping.Failed, Time: time.Now(), Target: &target.Target{Name: h}, Err: err,
 			})
 		}
 		targets = append(targets, ts...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdskit/rdskit/internal/ping"
 	"github.com/rdskit/rdskit/internal/strerror"
+	"github.com/rdskit/rdskit/internal/target"
 )
 
 // A textWriter prints events for people. What the C rds-ping prints goes to
@@ -108,7 +109,7 @@ func (w *textWriter) about(e ping.Event, what string) {
 }
 
 // hostText is a target's name and address.
-func hostText(t *ping.Target) string {
+func hostText(t *target.Target) string {
 	if t.Name == "" || t.Name == t.Addr.String() {
 		return t.Addr.String()
 	}
@@ -116,14 +117,14 @@ func hostText(t *ping.Target) string {
 }
 
 // targetText is a target as lines name it.
-func targetText(t *ping.Target) string {
+func targetText(t *target.Target) string {
 	if t.TOS == 0 {
 		return hostText(t)
 	}
 	return fmt.Sprintf("%s tos %d", hostText(t), t.TOS)
 }
 
-func startText(t *ping.Target) string {
+func startText(t *target.Target) string {
 	text := fmt.Sprintf("rds-ping to %s from %v by %v", targetText(t), t.Source, t.Transport)
 	if len(t.Others) > 0 {
 		text += "; not pinged:"

@@ -17,11 +17,12 @@ import (
 	"github.com/rdskit/rdskit/internal/cli"
 	"github.com/rdskit/rdskit/internal/latency"
 	"github.com/rdskit/rdskit/internal/ping"
+	"github.com/rdskit/rdskit/internal/target"
 	"github.com/rdskit/rdskit/rdssock"
 )
 
 // sampleEvents has each kind of event, about t.
-func sampleEvents(t *ping.Target) []ping.Event {
+func sampleEvents(t *target.Target) []ping.Event {
 	const us, ms = time.Microsecond, time.Millisecond
 	other := netip.MustParseAddr("2001:db8::9")
 	send := &os.SyscallError{Syscall: "sendmsg", Err: syscall.EINVAL}
@@ -48,11 +49,11 @@ func sampleEvents(t *ping.Target) []ping.Event {
 		events[i].Target = t
 		events[i].Time = time.Unix(1_700_000_000, 123_456_789)
 	}
-	return append(events, ping.Event{Kind: ping.Failed, Target: &ping.Target{Name: "nosuch"}, Err: errors.New("no such host")})
+	return append(events, ping.Event{Kind: ping.Failed, Target: &target.Target{Name: "nosuch"}, Err: errors.New("no such host")})
 }
 
-func sampleTarget(addr string) *ping.Target {
-	return &ping.Target{Name: addr, Addr: netip.MustParseAddr(addr), Source: netip.MustParseAddr(addr).Next(), Transport: rdssock.TransportTCP}
+func sampleTarget(addr string) *target.Target {
+	return &target.Target{Name: addr, Addr: netip.MustParseAddr(addr), Source: netip.MustParseAddr(addr).Next(), Transport: rdssock.TransportTCP}
 }
 
 func TestTextForOneHost(t *testing.T) {

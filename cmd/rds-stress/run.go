@@ -11,11 +11,11 @@ import (
 
 	"github.com/rdskit/rdskit/internal/cli"
 	"github.com/rdskit/rdskit/internal/netns"
-	"github.com/rdskit/rdskit/internal/ping"
 	"github.com/rdskit/rdskit/internal/route"
 	"github.com/rdskit/rdskit/internal/strerror"
 	"github.com/rdskit/rdskit/internal/stress"
 	"github.com/rdskit/rdskit/internal/stress/wire"
+	"github.com/rdskit/rdskit/internal/target"
 	"github.com/rdskit/rdskit/rdssock"
 )
 
@@ -181,7 +181,7 @@ func (o *options) active(ctx context.Context, namespace int, notify func(stress.
 }
 
 // checkTransport is --transport.
-func (o *options) checkTransport(t *ping.Target) error {
+func (o *options) checkTransport(t *target.Target) error {
 	if want := rdssock.Transport(o.transport); want != 0 && t.Transport != want {
 		return &cli.UsageError{Option: "--transport", Reason: fmt.Sprintf("wants %v, and messages from %v go by %v", want, t.Source, t.Transport)}
 	}
@@ -192,8 +192,8 @@ func (o *options) checkTransport(t *ping.Target) error {
 func version() string { return "rdskit " + cli.Version() }
 
 // find resolves a host, and sees that RDS can be used from source.
-func (o *options) find(ctx context.Context, namespace int, host, source string) (*ping.Target, error) {
-	f := &ping.Finder{Network: "ip", Source: source, NetNS: namespace, Load: o.load}
+func (o *options) find(ctx context.Context, namespace int, host, source string) (*target.Target, error) {
+	f := &target.Finder{Network: "ip", Source: source, NetNS: namespace, Load: o.load}
 	switch {
 	case o.ipv4:
 		f.Network = "ip4"
@@ -209,7 +209,7 @@ func (o *options) find(ctx context.Context, namespace int, host, source string) 
 
 // checkModule sees that the side that waits does not find out only when a peer comes.
 func (o *options) checkModule() error {
-	return (&ping.Finder{Load: o.load}).CheckModule()
+	return (&target.Finder{Load: o.load}).CheckModule()
 }
 
 func (o *options) outlierAbove() time.Duration {
@@ -222,7 +222,7 @@ func (o *options) outlierAbove() time.Duration {
 func seconds(n cli.Number) time.Duration { return time.Duration(n.Value) * time.Second }
 
 // config is what the options say of a run with t.
-func (o *options) config(t *ping.Target, namespace int) (*stress.Active, error) {
+func (o *options) config(t *target.Target, namespace int) (*stress.Active, error) {
 	a := &stress.Active{
 		Peer: stress.PeerVersion(o.peer), Retries: int(o.connectRetries.Value), Version: version(),
 		Plan: stress.Plan{

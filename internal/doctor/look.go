@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rdskit/rdskit/internal/ping"
+	"github.com/rdskit/rdskit/internal/target"
 	"github.com/rdskit/rdskit/rdsinfo"
 	"github.com/rdskit/rdskit/rdssock"
 )
@@ -160,9 +161,9 @@ func (h *Host) choose(ctx context.Context, cfg *Config, addrs []netip.Addr) {
 }
 
 // connected returns a target for each connection to the host that there is.
-func (h *Host) connected(b *rdsinfo.Bundle) []ping.Target {
+func (h *Host) connected(b *rdsinfo.Bundle) []target.Target {
 	connections, _ := b.Snapshot.Connections()
-	var targets []ping.Target
+	var targets []target.Target
 	for _, c := range connections {
 		if c.Remote != h.Way.Remote || !b.Namespace.HasAddress(c.Local) {
 			continue
@@ -170,8 +171,8 @@ func (h *Host) connected(b *rdsinfo.Bundle) []ping.Target {
 		if c.Transport == rdssock.TransportLoopback.String() && c.Local != c.Remote {
 			continue // the kernel answers no pings there
 		}
-		t := ping.Target{Name: h.Name, Addr: c.Remote, Source: c.Local, TOS: c.TOS.Value, Transport: transportNamed(c.Transport)}
-		if !slices.ContainsFunc(targets, func(o ping.Target) bool { return o.Source == t.Source && o.TOS == t.TOS }) {
+		t := target.Target{Name: h.Name, Addr: c.Remote, Source: c.Local, TOS: c.TOS.Value, Transport: transportNamed(c.Transport)}
+		if !slices.ContainsFunc(targets, func(o target.Target) bool { return o.Source == t.Source && o.TOS == t.TOS }) {
 			targets = append(targets, t)
 		}
 	}
@@ -189,7 +190,7 @@ func transportNamed(name string) rdssock.Transport {
 
 // probes returns a target for each type of service that there is no connection
 // of.
-func (h *Host) probes(cfg *Config, b *rdsinfo.Bundle, have []ping.Target) ([]ping.Target, error) {
+func (h *Host) probes(cfg *Config, b *rdsinfo.Bundle, have []target.Target) ([]target.Target, error) {
 	if h.Way.RouteError != "" {
 		return nil, errors.New(h.Way.RouteError)
 	}
@@ -210,19 +211,19 @@ func (h *Host) probes(cfg *Config, b *rdsinfo.Bundle, have []ping.Target) ([]pin
 	if len(services) == 0 {
 		services = []uint8{0}
 	}
-	var targets []ping.Target
+	var targets []target.Target
 	for _, tos := range services {
-		if slices.ContainsFunc(have, func(t ping.Target) bool { return t.Source == h.Way.Local && t.TOS == tos }) {
+		if slices.ContainsFunc(have, func(t target.Target) bool { return t.Source == h.Way.Local && t.TOS == tos }) {
 			continue
 		}
-		targets = append(targets, ping.Target{Name: h.Name, Addr: h.Way.Remote, Source: h.Way.Local, TOS: tos, Transport: transport})
+		targets = append(targets, target.Target{Name: h.Name, Addr: h.Way.Remote, Source: h.Way.Local, TOS: tos, Transport: transport})
 	}
 	return targets, nil
 }
 
 // ping pings the targets and notes what became of it.
-func (h *Host) ping(ctx context.Context, cfg *Config, targets []ping.Target) error {
-	failed := make(map[*ping.Target]error)
+func (h *Host) ping(ctx context.Context, cfg *Config, targets []target.Target) error {
+	failed := make(map[*target.Target]error)
 	p := &ping.Config{Targets: targets, Count: pingCount, Interval: pingInterval, Timeout: cfg.Timeout, NetNS: cfg.NetNS}
 	reports, err := ping.Run(ctx, p, func(e ping.Event) {
 		if e.Kind == ping.Failed {

@@ -10,11 +10,10 @@ package ping
 
 import (
 	"errors"
-	"net/netip"
 	"os"
 	"time"
 
-	"github.com/rdskit/rdskit/rdssock"
+	"github.com/rdskit/rdskit/internal/target"
 )
 
 const (
@@ -32,7 +31,7 @@ const minHold = time.Second
 
 // A Config says whom to ping and how. Only Targets is needed.
 type Config struct {
-	Targets []Target
+	Targets []target.Target
 
 	// Count is how many pings each target gets, 0 for no limit.
 	Count uint64
@@ -100,21 +99,4 @@ func (c *Config) wait() time.Duration {
 		return c.Timeout
 	}
 	return c.Interval
-}
-
-// A Target is one destination, pinged from one source with one type of
-// service.
-type Target struct {
-	// Name is what was asked for: a host name, or the address as it was written.
-	Name string
-	// Addr is the address that is pinged.
-	Addr netip.Addr
-	// Others are the further addresses of Name, which are not pinged.
-	Others []netip.Addr
-	// Source is the local address.
-	Source netip.Addr
-	// TOS is the type of service.
-	TOS uint8
-	// Transport is what carries the pings.
-	Transport rdssock.Transport
 }

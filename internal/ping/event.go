@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rdskit/rdskit/internal/latency"
+	"github.com/rdskit/rdskit/internal/target"
 )
 
 // An Event is something that happened in a run. Which fields have a meaning
@@ -13,7 +14,7 @@ import (
 type Event struct {
 	Kind   Kind
 	Time   time.Time // when it was noticed
-	Target *Target
+	Target *target.Target
 
 	// Seq is the number of the ping, from 1, for each target on its own. It is 0 in events
 	// about no ping.

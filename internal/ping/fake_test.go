@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rdskit/rdskit/internal/target"
 )
 
 var (
@@ -41,7 +43,7 @@ func within(d time.Duration) func(int) []time.Duration {
 
 func never(int) []time.Duration { return nil }
 
-func (n *fakeNetwork) Open(*Target) (socket, error) {
+func (n *fakeNetwork) Open(*target.Target) (socket, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.opens++
@@ -148,7 +150,7 @@ func simulate(t *testing.T, cfg Config, n *fakeNetwork, during ...func(cancel co
 	synctest.Test(t, func(t *testing.T) {
 		n.start = time.Now()
 		if len(cfg.Targets) == 0 {
-			cfg.Targets = []Target{{Addr: peer, Source: local}}
+			cfg.Targets = []target.Target{{Addr: peer, Source: local}}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rdskit/rdskit/internal/latency"
+	"github.com/rdskit/rdskit/internal/target"
 )
 
 // maxBehind is how many intervals the pings may be behind their schedule, because the
@@ -21,7 +22,7 @@ const maxBehind = 10
 // goroutine. Times are durations since the start of the run, and 0 is one of them.
 type pinger struct {
 	cfg    *Config
-	target *Target
+	target *target.Target
 	net    network
 	emit   func(Event)
 	start  time.Time
@@ -74,7 +75,7 @@ type arrival struct {
 	err  error
 }
 
-func newPinger(cfg *Config, t *Target, n network, emit func(Event), start time.Time) *pinger {
+func newPinger(cfg *Config, t *target.Target, n network, emit func(Event), start time.Time) *pinger {
 	p := &pinger{
 		cfg: cfg, target: t, net: n, emit: emit, start: start,
 		slots:    make([]slot, cfg.Outstanding),

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdskit/rdskit/internal/latency"
+	"github.com/rdskit/rdskit/internal/target"
 )
 
 const ms = time.Millisecond
@@ -353,7 +354,7 @@ func TestInterimSummary(t *testing.T) {
 		interim := make(chan os.Signal, 1)
 		time.AfterFunc(1500*ms, func() { interim <- syscall.SIGQUIT })
 		n := &fakeNetwork{answer: within(ms), start: time.Now()}
-		cfg := &Config{Targets: []Target{{Addr: peer}}, Count: 4, Interval: time.Second, Interim: interim}
+		cfg := &Config{Targets: []target.Target{{Addr: peer}}, Count: 4, Interval: time.Second, Interim: interim}
 		if _, err := run(t.Context(), cfg, n, func(e Event) {
 			if e.Kind == Interim {
 				got = append(got, *e.Report)
@@ -377,7 +378,7 @@ func TestMemoryStaysFlatOver200001Pings(t *testing.T) {
 	var early, late runtime.MemStats
 	r := Report{}
 	synctest.Test(t, func(t *testing.T) {
-		cfg := &Config{Targets: []Target{{Addr: peer}}, Count: 200_001, Interval: ms, Timeout: 500 * ms}
+		cfg := &Config{Targets: []target.Target{{Addr: peer}}, Count: 200_001, Interval: ms, Timeout: 500 * ms}
 		reports, err := run(t.Context(), cfg, n, func(e Event) {
 			switch e.Seq {
 			case 20_001:
@@ -406,7 +407,7 @@ func TestSeveralTargetsAreIndependentAndReportedInOrder(t *testing.T) {
 		n := &fakeNetwork{answer: within(ms), start: time.Now()}
 		cfg := &Config{Count: 2, Interval: 30 * ms}
 		for i := range 3 {
-			cfg.Targets = append(cfg.Targets, Target{Addr: peer, TOS: uint8(i)})
+			cfg.Targets = append(cfg.Targets, target.Target{Addr: peer, TOS: uint8(i)})
 		}
 		var order []Kind
 		reports, err := run(t.Context(), cfg, n, func(e Event) { order = append(order, e.Kind) })
@@ -429,7 +430,7 @@ func TestSeveralTargetsAreIndependentAndReportedInOrder(t *testing.T) {
 }
 
 func TestBadConfigs(t *testing.T) {
-	targets := []Target{{Addr: peer}}
+	targets := []target.Target{{Addr: peer}}
 	for name, cfg := range map[string]Config{
 		"no target":               {},
 		"a negative interval":     {Targets: targets, Interval: -1},

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/rdskit/rdskit/internal/target"
 	"github.com/rdskit/rdskit/rdssock"
 )
 
@@ -14,7 +15,7 @@ import (
 type network interface {
 	// Open opens a socket to ping t with, on a port that no socket of this network
 	// had lately.
-	Open(t *Target) (socket, error)
+	Open(t *target.Target) (socket, error)
 }
 
 // A socket sends pings to one target and receives the answers to them.
@@ -40,7 +41,7 @@ func newRDSNetwork(netns int) *rdsNetwork {
 	return &rdsNetwork{netns: netns, ports: make(map[netip.Addr]*portCycle)}
 }
 
-func (n *rdsNetwork) Open(t *Target) (socket, error) {
+func (n *rdsNetwork) Open(t *target.Target) (socket, error) {
 	cfg := &rdssock.Config{NetNS: n.netns, TOS: t.TOS}
 	var err error
 	for range portCount {

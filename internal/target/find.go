@@ -1,4 +1,4 @@
-package ping
+package target
 
 import (
 	"context"
@@ -19,12 +19,12 @@ import (
 type Finder struct {
 	// Network is "ip4", "ip6" or "ip" for both, which is the default.
 	Network string
-	// Source is the address to ping from: an address of this host, the name of an interface
+	// Source is the address to send from: an address of this host, the name of an interface
 	// or a host name. Empty leaves it to the routing table.
 	Source string
-	// TOS are the types of service to ping with, each a target of its own; empty means 0.
+	// TOS are the types of service to use, each a target of its own; empty means 0.
 	TOS []uint8
-	// NetNS is the descriptor of the network namespace to ping from, 0 for the caller's.
+	// NetNS is the descriptor of the network namespace to send from, 0 for the caller's.
 	NetNS int
 	// Load permits calls that make the kernel load RDS modules.
 	Load bool
@@ -37,7 +37,7 @@ type Finder struct {
 }
 
 // Find returns the targets for a host: a name or an address. A name that has
-// several addresses stands for the first of them that can be pinged; if none
+// several addresses stands for the first of them that can be reached; if none
 // can, the error is about the first.
 //
 // It opens a socket to see that it can be done, but sends nothing.
@@ -47,7 +47,7 @@ func (f *Finder) Find(ctx context.Context, host string) ([]Target, error) {
 	}
 	addrs, err := f.lookup(ctx, host)
 	if err != nil {
-		return nil, &TargetError{What: fmt.Sprintf("Cannot parse destination address <%s>", host), Err: err}
+		return nil, &Error{What: fmt.Sprintf("Cannot parse destination address <%s>", host), Err: err}
 	}
 	var first error
 	for i, a := range addrs {
@@ -74,7 +74,7 @@ func (f *Finder) withTOS(t Target) ([]Target, error) {
 		t.TOS = tos
 		c, err := rdssock.Listen(netip.AddrPortFrom(t.Source, 0), &rdssock.Config{NetNS: f.NetNS, TOS: tos})
 		if err != nil {
-			return nil, targetError("ERROR: failed to set TOS", err)
+			return nil, newError("ERROR: failed to set TOS", err)
 		}
 		c.Close()
 		ts = append(ts, t)
@@ -123,7 +123,7 @@ func (f *Finder) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 // complete finds source and transport.
 func (f *Finder) complete(ctx context.Context, t *Target) error {
 	if t.Addr.IsUnspecified() || t.Addr.IsMulticast() || t.Addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
-		return &TargetError{"ERROR", syscall.EINVAL, fmt.Errorf("%v is no address of one host", t.Addr)}
+		return &Error{"ERROR", syscall.EINVAL, fmt.Errorf("%v is no address of one host", t.Addr)}
 	}
 	if err := f.findSource(ctx, t); err != nil {
 		return err
@@ -131,16 +131,16 @@ func (f *Finder) complete(ctx context.Context, t *Target) error {
 	return f.findTransport(t)
 }
 
-// findSource fills in the address to ping from.
+// findSource fills in the address to send from.
 func (f *Finder) findSource(ctx context.Context, t *Target) error {
 	cfg := &route.Config{NetNS: f.NetNS}
 	if f.Source != "" {
 		a, err := f.namedSource(ctx, t.Addr)
-		if _, explained := err.(*TargetError); explained {
+		if _, explained := err.(*Error); explained {
 			return err
 		}
 		if err != nil {
-			return &TargetError{What: fmt.Sprintf("Unknown source address <%s>", f.Source), Err: err}
+			return &Error{What: fmt.Sprintf("Unknown source address <%s>", f.Source), Err: err}
 		}
 		if a.IsValid() {
 			t.Source = a
@@ -150,7 +150,7 @@ func (f *Finder) findSource(ctx context.Context, t *Target) error {
 	}
 	r, err := route.Lookup(ctx, t.Addr, cfg)
 	if err != nil {
-		return targetError("unable to connect to "+t.Addr.String(), err)
+		return newError("unable to connect to "+t.Addr.String(), err)
 	}
 	t.Source = r.Source
 	if r.Type == route.Local && f.Source == "" {
@@ -182,7 +182,7 @@ func (f *Finder) namedSource(ctx context.Context, dst netip.Addr) (netip.Addr, e
 		return netip.Addr{}, err
 	}
 	if !local || a.IsUnspecified() {
-		return netip.Addr{}, &TargetError{"bind() failed", syscall.EADDRNOTAVAIL,
+		return netip.Addr{}, &Error{"bind() failed", syscall.EADDRNOTAVAIL,
 			fmt.Errorf("%v is %w (ip address show lists them)", a, rdssock.ErrNotLocal)}
 	}
 	return a, nil

@@ -1,52 +1,15 @@
-package ping
+package target
 
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"syscall"
 
 	"github.com/rdskit/rdskit/internal/diagnose"
-	"github.com/rdskit/rdskit/internal/strerror"
 	"github.com/rdskit/rdskit/rdssock"
 )
-
-// A TargetError says why something cannot be pinged.
-type TargetError struct {
-	// What failed, in the words of the C rds-ping, which scripts look for.
-	What string
-	// Errno is the error of the system call, or that it would have; 0 for none.
-	Errno syscall.Errno
-	// Err is the cause, and the way out.
-	Err error
-}
-
-// targetError is a TargetError with the errno of err.
-func targetError(what string, err error) *TargetError {
-	e := &TargetError{What: what, Err: err}
-	errors.As(err, &e.Errno)
-	if op, ok := err.(*net.OpError); ok {
-		e.Err = op.Err // the target is known
-	}
-	return e
-}
-
-func (e *TargetError) Error() string {
-	if e.Errno == 0 {
-		return fmt.Sprintf("%s: %v", e.What, e.Err)
-	}
-	return fmt.Sprintf("%s, errno: %d (%s): %v", e.What, int(e.Errno), strerror.Text(e.Errno), e.Err)
-}
-
-// Unwrap returns Err and Errno.
-func (e *TargetError) Unwrap() []error {
-	if e.Errno == 0 {
-		return []error{e.Err}
-	}
-	return []error{e.Err, e.Errno}
-}
 
 // CheckModule returns an error if opening a socket would load the rds module unasked, or fail
 // for want of it.
@@ -60,7 +23,7 @@ func (f *Finder) CheckModule() error {
 // moduleMissing says why the rds module is not there. hint is a further way to get it.
 func (f *Finder) moduleMissing(hint string) error {
 	err := fmt.Errorf("%w%s", rdssock.ErrModuleMissing, diagnose.Find(f.Modules, "rds").Explain(hint))
-	return &TargetError{"unable to create RDS socket", syscall.EAFNOSUPPORT, err}
+	return &Error{"unable to create RDS socket", syscall.EAFNOSUPPORT, err}
 }
 
 // findTransport opens a socket at the target's source to see what carries its messages.
@@ -106,9 +69,9 @@ func (f *Finder) explainOpen(t *Target, err error) error {
 	case errors.Is(err, rdssock.ErrModuleMissing):
 		return f.moduleMissing("; this kernel does not load it by itself")
 	case errors.Is(err, rdssock.ErrNoTransport):
-		return &TargetError{"bind() failed", syscall.EADDRNOTAVAIL, f.noTransport(t)}
+		return &Error{"bind() failed", syscall.EADDRNOTAVAIL, f.noTransport(t)}
 	}
-	return targetError("bind() failed", err)
+	return newError("bind() failed", err)
 }
 
 // noTransport says which module would serve the target's source.

@@ -1,4 +1,4 @@
-package ping
+package target
 
 import (
 	"net/netip"

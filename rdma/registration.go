@@ -43,8 +43,10 @@ type Registration struct {
 	// which saves a message to this host. When that connection breaks, the kernel does not make it
 	// anew while anything is registered on it (net/rds/ib_cm.c:rds_ib_conn_path_shutdown waits
 	// for i_fastreg_inuse_count), nor while an offer is unacknowledged that registered: Revoke, Cancel and
-	// FlushRegions in this order free it. What is registered while it breaks has a key that does not
-	// work. So it is for memory that is offered for one operation, at full speed.
+	// FlushRegions in this order free it. Until then the kernel makes no other connection either, of
+	// whatever transport: one thread takes down and makes all (net/rds/threads.c:rds_threads_init). What
+	// is registered while the connection breaks has a key that does not work. So it is for memory that is
+	// offered for one operation, at full speed.
 	Tied bool
 
 	control []byte

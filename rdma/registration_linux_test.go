@@ -203,6 +203,12 @@ func TestATiedRegistrationHoldsABrokenConnectionUntilItIsRevokedAndCanceled(t *t
 	if err := read(t, owner, peer, key^0x5500, local.All()); !errors.Is(err, rdma.ErrRemoteAccess) {
 		t.Fatalf("a wrong key: %v", err)
 	}
+	// One thread of the kernel takes down and makes all connections.
+	unusedTOS++
+	others := [2]*rdma.Conn{listenAt(t, addr(owner).Addr(), unusedTOS, nil), listenAt(t, addr(peer).Addr(), unusedTOS, nil)}
+	if _, err := others[0].Socket().WriteToAddrPort([]byte("are you there?"), addr(others[1])); err != nil {
+		t.Fatal(err)
+	}
 	op := rdma.Operation{Peer: addr(owner), Key: key, Local: []rdma.Slice{local.All()}}
 	for _, step := range []func() error{
 		func() error { return nil },
@@ -224,6 +230,10 @@ func TestATiedRegistrationHoldsABrokenConnectionUntilItIsRevokedAndCanceled(t *t
 			t.Errorf("canceled: %v", err)
 		}
 	}
+	b := make([]byte, 20)
+	if _, _, ok, err := others[1].Socket().TryReadFromAddrPort(b); ok || err != nil {
+		t.Errorf("another connection was made meanwhile: %t, %v", ok, err)
+	}
 	if err := owner.Cancel(within(t, patience), addr(peer)); err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +241,13 @@ func TestATiedRegistrationHoldsABrokenConnectionUntilItIsRevokedAndCanceled(t *t
 		t.Fatal(err)
 	}
 	reconnect(t, owner, peer)
+	if n, _, _, err := others[1].Receive(ctx, b); err != nil || n == 0 {
+		t.Errorf("another connection: %d bytes, %v", n, err)
+	}
 }
+
+// unusedTOS is a type of service for which there is no connection, once it is raised.
+var unusedTOS uint8 = 100
 
 func TestWhatIsTooLargeForOneKeyIsRegisteredInPieces(t *testing.T) {
 	owner, peer := pair(t)

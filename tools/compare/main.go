@@ -3,7 +3,7 @@
 //	compare [-measure WHAT] [-pairs N] [-sockets N] [-connections N] OURS THEIRS -- ARGUMENTS
 //
 // WHAT is "round-trips" that they print as rds-ping does, the "processor" time or the "elapsed"
-// time of a run, or the "requests" a second that rds-stress prints at its end. For these the
+// time of a run, or the "requests" a second, sent and received, that rds-stress prints at its end. For these the
 // program also runs as the side that waits, on the address -server, in the network namespace
 // -netns.
 //

@@ -66,3 +66,11 @@ func TestRunTimeIsThatOfTheWholeProgram(t *testing.T) {
 		t.Error("a program that fails gives a time")
 	}
 }
+
+func TestRequestsAreThoseOfBothDirections(t *testing.T) {
+	const out = "   1   1030    947    2107.32    7911.53    7909.53  120.07  7575.45 -1.00\n" +
+		"   1   1040    915    2075.36    7824.61    7822.61   46.11  7679.24 -1.00  (average)\n"
+	if n, err := parseAverage([]byte(out)); n != 1955 || err != nil {
+		t.Errorf("%v, %v", n, err)
+	}
+}

@@ -22,7 +22,8 @@ type stress struct {
 // The first port of a run; each has its own, since sockets of the one before may linger.
 const firstPort = 4100
 
-// requests returns the requests that an rds-stress sent a second, on the average of its run.
+// requests returns the requests that an rds-stress sent and received a second, on the average of its run: who sends more of them
+// than the other differs from program to program.
 func (s *stress) requests(program string, args []string) (result, error) {
 	at := []string{"-p", strconv.Itoa(firstPort + 100*s.runs)}
 	s.runs++
@@ -77,12 +78,14 @@ func (s *stress) requests(program string, args []string) (result, error) {
 	return result{figures: []float64{rate}}, nil
 }
 
-var average = regexp.MustCompile(`^ *\d+ +(\d+) .*\(average\)$`)
+var average = regexp.MustCompile(`^ *\d+ +(\d+) +(\d+) .*\(average\)$`)
 
 func parseAverage(out []byte) (float64, error) {
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
 		if m := average.FindSubmatch(lines.Bytes()); m != nil {
-			return strconv.ParseFloat(string(m[1]), 64)
+			sent, serr := strconv.ParseFloat(string(m[1]), 64)
+			received, rerr := strconv.ParseFloat(string(m[2]), 64)
+			return sent + received, errors.Join(serr, rerr)
 		}
 	}
 	return 0, errors.New("it printed no average")

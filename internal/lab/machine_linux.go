@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -173,6 +175,12 @@ func (m *machine) failure(reason string) *Failure {
 	return &Failure{Status: ExitNoResult, Reason: reason, Console: m.console.tail()}
 }
 
+// poweredDown tells from the end of the console whether the kernel went down in order. On a busy host a
+// User-Mode Linux may abort even so, when it is about to end.
+func poweredDown(console []string) bool {
+	return slices.ContainsFunc(console, func(line string) bool { return strings.Contains(line, "reboot: Power down") })
+}
+
 // lost is the failure of a machine whose control line ended before it had
 // said that it was done.
 func (m *machine) lost(started bool) error {
@@ -193,7 +201,7 @@ func (m *machine) lost(started bool) error {
 		return f
 	}
 	f := m.failure("the machine ended without a result")
-	if m.monitor.panicked(m.keeper.Status()) {
+	if m.monitor.panicked(m.keeper.Status()) && !poweredDown(f.Console) {
 		f.Status, f.Reason = ExitTainted, "the kernel panicked"
 	}
 	return f

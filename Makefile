@@ -8,7 +8,7 @@ MANDIR   ?= $(DATADIR)/man
 FUZZTIME ?= 60s
 # "make test" leaves the long runs out.
 TESTFLAGS = -short
-# A second rds-ping that "make bench" runs in turn with ours.
+# A second rds-ping or rds-stress that "make bench" runs in turn with ours.
 PEER     ?=
 
 SHELL := /bin/bash
@@ -200,11 +200,16 @@ fuzz: toolchain ## run every fuzz target for FUZZTIME (60s) each
 	(( count > 0 ))
 
 .PHONY: bench
-bench: build lab bin/tools.stamp ## run the benchmarks; with PEER=/path/to/rds-ping compare it with ours
+bench: build lab bin/tools.stamp ## run the benchmarks; with PEER=/path/to/rds-ping or rds-stress compare it with ours
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 ifneq ($(PEER),)
 	CGO_ENABLED=0 $(GO) build -C tools -o ../bin/ ./compare
+ifeq ($(notdir $(PEER)),rds-stress)
+	$(lab) run $(LABFLAGS) -- $(CURDIR)/bin/compare -measure requests -pairs 5 -server 127.0.0.2 \
+		$(CURDIR)/bin/rds-stress $(abspath $(PEER)) -- -r 127.0.0.1 -q 64 -a 64 -d 8 -T 2
+else
 	$(lab) run $(LABFLAGS) -- $(CURDIR)/bin/compare $(CURDIR)/bin/rds-ping $(abspath $(PEER)) -- -c 300 -i 0.001 127.0.0.1
+endif
 endif
 
 .PHONY: install

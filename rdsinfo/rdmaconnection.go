@@ -2,7 +2,6 @@ package rdsinfo
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 
 	"github.com/rdskit/rdskit/internal/rdmadev"
@@ -32,15 +31,7 @@ func (c *RDMAConnection) Works() bool { return c.QueuePairState == rdmadev.RTS.S
 // network namespace. A connection within this host has two, one for each end. Without
 // RDMA in the kernel there are none.
 func RDMAConnections(ctx context.Context) ([]RDMAConnection, error) {
-	c, err := rdmadev.Dial(ctx)
-	if errors.Is(err, rdmadev.ErrNoRDMA) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	all, err := c.Connections()
+	all, err := askRDMA(ctx, (*rdmadev.Client).Connections)
 	if err != nil {
 		return nil, err
 	}

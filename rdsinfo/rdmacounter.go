@@ -2,7 +2,6 @@ package rdsinfo
 
 import (
 	"context"
-	"errors"
 
 	"github.com/rdskit/rdskit/internal/rdmadev"
 )
@@ -18,15 +17,9 @@ type RDMACounter struct {
 
 // RDMACounters lists the counters of the ports of all RDMA devices. Without RDMA in the kernel there are
 // none.
-func RDMACounters(ctx context.Context) ([]RDMACounter, error) {
-	c, err := rdmadev.Dial(ctx)
-	if errors.Is(err, rdmadev.ErrNoRDMA) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
+func RDMACounters(ctx context.Context) ([]RDMACounter, error) { return askRDMA(ctx, rdmaCounters) }
+
+func rdmaCounters(c *rdmadev.Client) ([]RDMACounter, error) {
 	ports, err := c.Ports()
 	if err != nil {
 		return nil, err

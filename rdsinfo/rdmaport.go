@@ -40,6 +40,11 @@ type GID struct {
 // carry the given addresses of this host. Without RDMA in the kernel there are none. It
 // sends nothing and loads no module.
 func RDMAPorts(ctx context.Context, addrs ...netip.Addr) ([]RDMAPort, error) {
+	return askRDMA(ctx, func(c *rdmadev.Client) ([]RDMAPort, error) { return rdmaPorts(c, addrs) })
+}
+
+// askRDMA asks the RDMA subsystem. Without RDMA in the kernel the answer is empty.
+func askRDMA[T any](ctx context.Context, ask func(*rdmadev.Client) ([]T, error)) ([]T, error) {
 	c, err := rdmadev.Dial(ctx)
 	if errors.Is(err, rdmadev.ErrNoRDMA) {
 		return nil, nil
@@ -48,6 +53,10 @@ func RDMAPorts(ctx context.Context, addrs ...netip.Addr) ([]RDMAPort, error) {
 		return nil, err
 	}
 	defer c.Close()
+	return ask(c)
+}
+
+func rdmaPorts(c *rdmadev.Client, addrs []netip.Addr) ([]RDMAPort, error) {
 	devices, err := c.Ports()
 	if err != nil {
 		return nil, err

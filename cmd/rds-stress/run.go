@@ -153,13 +153,9 @@ func (o *options) active(ctx context.Context, namespace int, notify func(stress.
 	if err != nil {
 		return nil, err
 	}
-	transport, err := stress.TransportAt(t.Source, namespace)
-	if err != nil {
-		return nil, err
-	}
-	infiniband := transport == rdssock.TransportInfiniBand
+	infiniband := t.Transport == rdssock.TransportInfiniBand
 	if a.Config.RDMA.Size > 0 && !infiniband {
-		return nil, &stress.NoRDMAError{Local: t.Source, Transport: transport}
+		return nil, &stress.NoRDMAError{Local: t.Source, Transport: t.Transport}
 	}
 	a.Notify = notify
 	if a.Config.LocalPeer, err = route.IsLocal(ctx, t.Addr, &route.Config{NetNS: namespace}); err != nil {

@@ -84,7 +84,7 @@ func (l *loop) turn() bool {
 			wait = min(wait, w.turn(phase))
 		}
 	}
-	if w := l.workers[0]; len(l.workers) == 1 && (wait == 0 || wait == idle && !w.full && !w.vain) {
+	if w := l.workers[0]; len(l.workers) == 1 && w.err == nil && (wait == 0 || wait == idle && !w.full && !w.vain) {
 		// To receive at once, or to wait for a while by it, costs less than to ask first.
 		w.readable, w.wait = true, wait > 0
 		return true

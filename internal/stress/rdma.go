@@ -100,16 +100,6 @@ func (e *NoRDMAError) Error() string {
 // Unwrap returns rdma.ErrNoRDMA.
 func (e *NoRDMAError) Unwrap() error { return rdma.ErrNoRDMA }
 
-// TransportAt is what carries messages from an address of this host to others.
-func TransportAt(local netip.Addr, netNS int) (rdssock.Transport, error) {
-	conn, err := rdssock.Listen(netip.AddrPortFrom(local, 0), &rdssock.Config{NetNS: netNS})
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	return conn.Transport(), nil
-}
-
 // A RegisterError is that the kernel did not register memory without a message.
 type RegisterError struct{ Errno syscall.Errno }
 

@@ -71,12 +71,8 @@ func (b *Batch) Recv(fd uintptr, first, flags int) (int, syscall.Errno) {
 	for {
 		n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd,
 			uintptr(unsafe.Pointer(unsafe.SliceData(hdrs))), uintptr(len(hdrs)), uintptr(flags), 0, 0)
-		switch errno {
-		case 0:
-			return int(n), 0
-		case unix.EINTR:
-		default:
-			return 0, errno
+		if errno != unix.EINTR {
+			return result(n, errno)
 		}
 	}
 }
@@ -87,12 +83,8 @@ func (b *Batch) RecvRaw(fd uintptr, first, flags int) (int, syscall.Errno) {
 	for {
 		n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, fd,
 			uintptr(unsafe.Pointer(unsafe.SliceData(hdrs))), uintptr(len(hdrs)), uintptr(flags), 0, 0)
-		switch errno {
-		case 0:
-			return int(n), 0
-		case unix.EINTR:
-		default:
-			return 0, errno
+		if errno != unix.EINTR {
+			return result(n, errno)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (m *Msg) prepareRecv() {
 }
 
 // SendRaw and RecvRaw are Send and Recv without a word to the Go runtime, for a thread with a processor of its own:
-// the runtime's monitor would look at each call every 20 us. It must not block for long.
+// the runtime's monitor would look at each call every 20 us. They must not block for long.
 func (m *Msg) SendRaw(fd uintptr, flags int) (int, syscall.Errno) {
 	return m.callRaw(unix.SYS_SENDMSG, fd, flags)
 }
@@ -119,25 +119,25 @@ func (m *Msg) SendtoRaw(fd uintptr, b []byte, flags int) (int, syscall.Errno) {
 	for {
 		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
 			uintptr(flags), uintptr(unsafe.Pointer(m.hdr.Name)), uintptr(m.hdr.Namelen))
-		switch errno {
-		case 0:
-			return int(n), 0
-		case unix.EINTR:
-		default:
-			return 0, errno
+		if errno != unix.EINTR {
+			return result(n, errno)
 		}
 	}
+}
+
+// result is what a call gave that returns a number of bytes or messages.
+func result(n uintptr, errno syscall.Errno) (int, syscall.Errno) {
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), 0
 }
 
 func (m *Msg) callRaw(trap, fd uintptr, flags int) (int, syscall.Errno) {
 	for {
 		n, _, errno := unix.RawSyscall(trap, fd, uintptr(unsafe.Pointer(&m.hdr)), uintptr(flags))
-		switch errno {
-		case 0:
-			return int(n), 0
-		case unix.EINTR:
-		default:
-			return 0, errno
+		if errno != unix.EINTR {
+			return result(n, errno)
 		}
 	}
 }
@@ -145,12 +145,8 @@ func (m *Msg) callRaw(trap, fd uintptr, flags int) (int, syscall.Errno) {
 func (m *Msg) call(trap, fd uintptr, flags int) (int, syscall.Errno) {
 	for {
 		n, _, errno := unix.Syscall(trap, fd, uintptr(unsafe.Pointer(&m.hdr)), uintptr(flags))
-		switch errno {
-		case 0:
-			return int(n), 0
-		case unix.EINTR:
-		default:
-			return 0, errno
+		if errno != unix.EINTR {
+			return result(n, errno)
 		}
 	}
 }

@@ -24,18 +24,13 @@ func Dup(fd uintptr) (uintptr, error) {
 }
 
 // SetBlocking has calls on a descriptor wait, those that receive for so long (SO_RCVTIMEO in socket(7)): RDS then
-// gives ETIMEDOUT (net/rds/recv.c:rds_recvmsg).
+// gives ETIMEDOUT (net/rds/recv.c:rds_recvmsg). FileSocket has them not wait any more.
 func SetBlocking(fd uintptr, receive time.Duration) error {
 	if err := unix.SetNonblock(int(fd), false); err != nil {
 		return os.NewSyscallError("fcntl", err)
 	}
 	tv := unix.NsecToTimeval(int64(receive))
 	return os.NewSyscallError("setsockopt", unix.SetsockoptTimeval(int(fd), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv))
-}
-
-// SetNonblocking undoes SetBlocking.
-func SetNonblocking(fd uintptr) error {
-	return os.NewSyscallError("fcntl", unix.SetNonblock(int(fd), true))
 }
 
 // A PollSet is an array of struct pollfd, for threads that do not use the runtime's poller.

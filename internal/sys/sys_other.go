@@ -67,7 +67,6 @@ func (*Batch) RecvRaw(uintptr, int, int) (int, syscall.Errno) { return 0, syscal
 
 func Dup(uintptr) (uintptr, error)             { return 0, errLinux }
 func SetBlocking(uintptr, time.Duration) error { return errLinux }
-func SetNonblocking(uintptr) error             { return errLinux }
 
 type PollSet struct{}
 

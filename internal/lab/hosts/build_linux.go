@@ -223,6 +223,20 @@ func addAddr(conn *rtnetlink.Conn, index uint32, p netip.Prefix) error {
 	return nil
 }
 
+// onDevice calls f with the host's device.
+func (h Host) onDevice(f func(conn *rtnetlink.Conn, link rtnetlink.LinkMessage) error) error {
+	conn, err := h.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	link, err := findLink(conn, Device)
+	if err != nil {
+		return err
+	}
+	return f(conn, link)
+}
+
 func findLink(conn *rtnetlink.Conn, name string) (rtnetlink.LinkMessage, error) {
 	links, err := conn.Link.List()
 	if err != nil {

@@ -28,23 +28,16 @@ func (h Host) SetAway(to Host, away bool) error {
 }
 
 func (h Host) removeAddr(p netip.Prefix) error {
-	conn, err := h.dial()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	link, err := findLink(conn, Device)
-	if err != nil {
-		return err
-	}
-	err = conn.Address.Delete(&rtnetlink.AddressMessage{
-		Family: unix.AF_INET, PrefixLength: uint8(p.Bits()), Index: link.Index,
-		Attributes: &rtnetlink.AddressAttributes{Address: p.Addr().AsSlice(), Local: p.Addr().AsSlice()},
+	return h.onDevice(func(conn *rtnetlink.Conn, link rtnetlink.LinkMessage) error {
+		err := conn.Address.Delete(&rtnetlink.AddressMessage{
+			Family: unix.AF_INET, PrefixLength: uint8(p.Bits()), Index: link.Index,
+			Attributes: &rtnetlink.AddressAttributes{Address: p.Addr().AsSlice(), Local: p.Addr().AsSlice()},
+		})
+		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+			return fmt.Errorf("address %s: %w", p, err)
+		}
+		return nil
 	})
-	if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
-		return fmt.Errorf("address %s: %w", p, err)
-	}
-	return nil
 }
 
 // takeAddr adds an address and makes it known.
@@ -53,22 +46,15 @@ func (h Host) takeAddr(p netip.Prefix) error {
 	if err := h.Do(func() error { return os.WriteFile(notify, []byte("1"), 0) }); err != nil {
 		return err
 	}
-	conn, err := h.dial()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	link, err := findLink(conn, Device)
-	if err != nil {
-		return err
-	}
-	if err := addAddr(conn, link.Index, p); err != nil {
-		return err
-	}
-	// A device that is given its own hardware address is announced (inetdev_event).
-	err = conn.Link.Set(&rtnetlink.LinkMessage{Index: link.Index, Attributes: &rtnetlink.LinkAttributes{Address: link.Attributes.Address}})
-	if err != nil {
-		return fmt.Errorf("link %s: %w", Device, err)
-	}
-	return nil
+	return h.onDevice(func(conn *rtnetlink.Conn, link rtnetlink.LinkMessage) error {
+		if err := addAddr(conn, link.Index, p); err != nil {
+			return err
+		}
+		// A device that is given its own hardware address is announced (inetdev_event).
+		err := conn.Link.Set(&rtnetlink.LinkMessage{Index: link.Index, Attributes: &rtnetlink.LinkAttributes{Address: link.Attributes.Address}})
+		if err != nil {
+			return fmt.Errorf("link %s: %w", Device, err)
+		}
+		return nil
+	})
 }

@@ -43,28 +43,21 @@ func netemQdisc(link rtnetlink.LinkMessage, s netem.Spec) *tc.Object {
 }
 
 func (h Host) qdisc(what string, f func(*tc.Qdisc, rtnetlink.LinkMessage) error) error {
-	wrap := func(err error) error { return fmt.Errorf("host %s: %s: %w", h, what, err) }
-	route, err := h.dial()
+	err := h.onDevice(func(_ *rtnetlink.Conn, link rtnetlink.LinkMessage) error {
+		ns, err := os.Open(h.NetNS())
+		if err != nil {
+			return err
+		}
+		defer ns.Close()
+		conn, err := tc.Open(&tc.Config{NetNS: int(ns.Fd())})
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		return f(conn.Qdisc(), link)
+	})
 	if err != nil {
-		return wrap(err)
-	}
-	defer route.Close()
-	link, err := findLink(route, Device)
-	if err != nil {
-		return wrap(err)
-	}
-	ns, err := os.Open(h.NetNS())
-	if err != nil {
-		return wrap(err)
-	}
-	defer ns.Close()
-	conn, err := tc.Open(&tc.Config{NetNS: int(ns.Fd())})
-	if err != nil {
-		return wrap(err)
-	}
-	defer conn.Close()
-	if err := f(conn.Qdisc(), link); err != nil {
-		return wrap(err)
+		return fmt.Errorf("host %s: %s: %w", h, what, err)
 	}
 	return nil
 }

@@ -1,6 +1,5 @@
-// Package transport moves the messages of rds-stress: sockets that never
-// wait, and a wait for several of them, on a thread of its own. It goes past the runtime's
-// poller, which would cost each round a trip through the scheduler.
+// Package transport moves the messages of rds-stress: sockets, and a wait for several of
+// them, on a thread of its own. It goes past the runtime's poller, which would cost each round a trip through the scheduler.
 package transport
 
 import (
@@ -86,16 +85,20 @@ func (s *Socket) detach() error {
 	if derr != nil {
 		return derr
 	}
-	return errors.Join(s.conn.Close(), sys.SetBlocking(s.fd, maxWait))
+	err = sys.SetBlocking(s.fd, maxWait)
+	if err == nil {
+		err = s.conn.Close()
+	}
+	if err != nil {
+		return errors.Join(err, os.NewFile(s.fd, "rds").Close())
+	}
+	return nil
 }
 
 // attach undoes detach.
 func (s *Socket) attach() error {
 	f := os.NewFile(s.fd, "rds")
 	defer f.Close()
-	if err := sys.SetNonblocking(s.fd); err != nil {
-		return err
-	}
 	conn, err := rdssock.FileConn(f)
 	if err != nil {
 		return err

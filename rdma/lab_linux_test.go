@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdskit/rdskit/cmsg"
 	"github.com/rdskit/rdskit/internal/labtest"
 	"github.com/rdskit/rdskit/rdma"
 	"github.com/rdskit/rdskit/rdssock"
@@ -103,5 +104,27 @@ func fill(b []byte, seed uint64) {
 		x ^= x >> 7
 		x ^= x << 17
 		b[i] = byte(x)
+	}
+}
+
+// read is a read of all of local through key, to its end.
+func read(t testing.TB, owner, peer *rdma.Conn, key cmsg.Key, local rdma.Slice) error {
+	t.Helper()
+	return do(t, peer.StartRead, &rdma.Operation{Peer: addr(owner), Key: key, Local: []rdma.Slice{local}})
+}
+
+// reconnect waits until messages go both ways, which after a failure they do by a new connection.
+func reconnect(t testing.TB, a, b *rdma.Conn) {
+	t.Helper()
+	ctx := within(t, patience)
+	for _, to := range [][2]*rdma.Conn{{a, b}, {b, a}} {
+		if _, err := to[0].Socket().WriteToAddrPort([]byte("are you there?"), addr(to[1])); err != nil {
+			t.Fatal(err)
+		}
+		for b := make([]byte, 20); b[0] != 'a'; {
+			if _, _, _, err := to[1].Receive(ctx, b); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

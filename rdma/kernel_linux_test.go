@@ -1,6 +1,8 @@
 package rdma_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"net/netip"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"github.com/rdskit/rdskit/internal/labtest"
 	"github.com/rdskit/rdskit/internal/sys"
 	"github.com/rdskit/rdskit/rdma"
+	"github.com/rdskit/rdskit/rdssock"
 )
 
 // What the kernel itself does, which rds-rdma(7) tells.
@@ -290,5 +293,54 @@ func TestAFailedSendRegistersNothing(t *testing.T) {
 	}
 	if c, l := regions(t); c != counted || l != listed {
 		t.Errorf("the kernel counts %d regions and lists %d, and before %d and %d", c, l, counted, listed)
+	}
+}
+
+// What RDS_RDMA_SILENT does, which Operation.Silent does not use: the kernel reports such operations, and lets go of
+// them, only after a later one.
+func TestTheKernelsSilentFlagReportsOnlyAfterALaterMessage(t *testing.T) {
+	owner, peer := pair(t)
+	ctx := within(t, patience)
+	offered, local := allocate(t, 4096), allocate(t, 4096)
+	reg := rdma.Registration{Memory: offered.All()}
+	key := offer(t, owner, peer, &reg)
+	fill(local.Bytes(), 6)
+	if err := peer.Socket().Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	list := allocate(t, 4096) // names the local memory
+	var e cmsg.Encoder
+	e.AppendIovec(list.Bytes()[:0], cmsg.Iovec{Addr: sys.Address(local.Bytes()), Len: 4096})
+	reports := make([]rdssock.Completion, 5)
+	for i := range reports {
+		oob := e.AppendRDMAArgs(nil, cmsg.RDMAArgs{
+			Key: key, Remote: cmsg.Iovec{Len: 4096}, LocalAddr: sys.Address(list.Bytes()), LocalCount: 1,
+			Flags: cmsg.FlagReadWrite | cmsg.FlagNotifyMe | cmsg.FlagSilent,
+			Token: peer.Socket().ExpectCompletion(&reports[i], nil),
+		})
+		if _, _, err := peer.Socket().WriteMsgContext(ctx, nil, oob, addr(owner)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := reports[0].Wait(within(t, 300*time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a silent operation was reported: %v", err)
+	}
+	for ctx.Err() == nil && !bytes.Equal(local.Bytes(), offered.Bytes()) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if ctx.Err() != nil {
+		t.Error("it has not happened")
+	}
+	if q, err := peer.Socket().Pending(); err != nil || q.Messages != len(reports) {
+		t.Errorf("the kernel keeps %d of %d silent operations; %v", q.Messages, len(reports), err)
+	}
+	op := rdma.Operation{Peer: addr(owner), Key: key, Local: []rdma.Slice{local.All()}}
+	if err := do(t, peer.StartWrite, &op); err != nil {
+		t.Fatal(err)
+	}
+	for i := range reports {
+		if err := reports[i].Wait(ctx); err != nil {
+			t.Errorf("after a later operation: %v", err)
+		}
 	}
 }

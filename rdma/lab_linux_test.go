@@ -2,6 +2,7 @@ package rdma_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -125,6 +126,53 @@ func reconnect(t testing.TB, a, b *rdma.Conn) {
 			if _, _, _, err := to[1].Receive(ctx, b); err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+}
+
+// offer registers memory of owner and hands its key to peer.
+func offer(t testing.TB, owner, peer *rdma.Conn, reg *rdma.Registration) cmsg.Key {
+	t.Helper()
+	ctx := within(t, patience)
+	if err := owner.Offer(ctx, reg, nil, addr(peer)); err != nil {
+		t.Fatal(err)
+	}
+	_, key, _, err := peer.Receive(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key == 0 {
+		t.Fatal("no key came with the message")
+	}
+	return key
+}
+
+// do runs one operation to its end.
+func do(t testing.TB, start func(context.Context, *rdma.Operation) error, op *rdma.Operation) error {
+	t.Helper()
+	ctx := within(t, patience)
+	if err := start(ctx, op); err != nil {
+		t.Fatal(err)
+	}
+	return op.Wait(ctx)
+}
+
+// retry repeats what a broken connection makes fail until the connection is back.
+func retry(t testing.TB, f func() error) {
+	t.Helper()
+	ctx := within(t, patience)
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, rdma.ErrDropped) && !errors.Is(err, rdma.ErrFailed) && !errors.Is(err, rdma.ErrRemoteAccess) {
+			t.Fatal(err)
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("still: %v", err)
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }

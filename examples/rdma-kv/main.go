@@ -19,6 +19,8 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/rdskit/rdskit/cmsg"
@@ -29,6 +31,7 @@ import (
 const (
 	maxValue = rdma.MaxOperation // one key covers it
 	inline   = 4096              // up to which a value goes in the message
+	maxAll   = 256 << 20         // of all values and keys that a server has, in bytes
 
 	// patience is for how long the other side may be silent. A device takes some 5 s to find out that a connection is
 	// broken, and the kernel about as long to make it anew.
@@ -53,7 +56,7 @@ type reply struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := start(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "rdma-kv:", err)
@@ -67,61 +70,66 @@ func start(ctx context.Context) error {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: rdma-kv serve ADDRESS:PORT\n       rdma-kv [-from ADDRESS] put|get ADDRESS:PORT KEY")
 		flag.PrintDefaults()
 	}
-	from := flag.String("from", "", "local `address` of the client, if the route does not decide it")
+	cfg := &rdssock.Config{Transport: rdssock.TransportInfiniBand}
+	flag.Func("from", "local `address` of the client, if the route does not decide it", func(s string) error {
+		local, err := netip.ParseAddr(s)
+		cfg.LocalAddr = netip.AddrPortFrom(local, 0)
+		return err
+	})
 	flag.Parse()
-	if flag.NArg() < 2 {
+	verb, key := flag.Arg(0), flag.Arg(2)
+	if operands, ok := map[string]int{"serve": 2, "put": 3, "get": 3}[verb]; !ok || flag.NArg() != operands {
 		flag.Usage()
 		os.Exit(2)
 	}
 	address, err := netip.ParseAddrPort(flag.Arg(1))
-	if err != nil {
-		return err
+	if err != nil || address.Port() == 0 {
+		return fmt.Errorf("%q is no address and port: want one such as 10.8.0.1:4100", flag.Arg(1))
 	}
-	cfg := &rdssock.Config{Transport: rdssock.TransportInfiniBand}
-	var sock *rdssock.Conn
-	if flag.Arg(0) == "serve" {
-		sock, err = rdssock.Listen(address, cfg)
-	} else {
-		if *from != "" {
-			local, err := netip.ParseAddr(*from)
-			if err != nil {
-				return err
-			}
-			cfg.LocalAddr = netip.AddrPortFrom(local, 0)
+	var value []byte
+	switch verb {
+	case "serve":
+		conn, err := open(rdssock.Listen(address, cfg))
+		if err != nil {
+			return err
 		}
-		sock, err = rdssock.Dial(address, cfg)
+		defer conn.Close()
+		return serve(ctx, conn)
+	case "put":
+		if value, err = io.ReadAll(io.LimitReader(os.Stdin, maxValue+1)); err != nil {
+			return err
+		}
+		if len(value) > maxValue {
+			return fmt.Errorf("the value has more than %d bytes", maxValue)
+		}
 	}
+	conn, err := open(rdssock.Dial(address, cfg))
 	if err != nil {
 		return err
+	}
+	defer conn.Close()
+	if err := hello(ctx, conn, address); err != nil {
+		return err
+	}
+	if verb == "put" {
+		return put(ctx, conn, address, key, value)
+	}
+	if value, err = get(ctx, conn, address, key); err != nil {
+		return err
+	}
+	_, err = os.Stdout.Write(value)
+	return err
+}
+
+func open(sock *rdssock.Conn, err error) (*rdma.Conn, error) {
+	if err != nil {
+		return nil, err
 	}
 	conn, err := rdma.New(sock, nil)
 	if err != nil {
 		sock.Close()
-		return err
 	}
-	defer conn.Close()
-	if flag.Arg(0) == "serve" {
-		return serve(ctx, conn)
-	}
-	if err := hello(ctx, conn, address); err != nil {
-		return err
-	}
-	switch flag.Arg(0) {
-	case "put":
-		value, err := io.ReadAll(io.LimitReader(os.Stdin, maxValue+1))
-		if err != nil {
-			return err
-		}
-		return put(ctx, conn, address, flag.Arg(2), value)
-	case "get":
-		value, err := get(ctx, conn, address, flag.Arg(2))
-		if err != nil {
-			return err
-		}
-		_, err = os.Stdout.Write(value)
-		return err
-	}
-	return fmt.Errorf("%q is none of serve, put and get", flag.Arg(0))
+	return conn, err
 }
 
 // A server answers one request after the other.
@@ -129,6 +137,7 @@ type server struct {
 	conn    *rdma.Conn
 	scratch *rdma.Region // where values are on their way
 	values  map[string][]byte
+	size    int // of all values and keys
 }
 
 func serve(ctx context.Context, conn *rdma.Conn) error {
@@ -136,15 +145,17 @@ func serve(ctx context.Context, conn *rdma.Conn) error {
 	if err != nil {
 		return err
 	}
-	defer scratch.Close(ctx)
-	s := &server{conn, scratch, make(map[string][]byte)}
+	s := &server{conn: conn, scratch: scratch, values: make(map[string][]byte)}
+	defer func() { s.scratch.Close(ctx) }()
 	b := make([]byte, 64<<10)
 	for {
 		n, key, client, err := conn.Receive(ctx, b)
-		if errors.Is(err, context.Canceled) {
+		switch {
+		case errors.Is(err, context.Canceled):
 			return nil
-		}
-		if err != nil {
+		case errors.Is(err, rdssock.ErrTruncated):
+			continue
+		case err != nil:
 			return err
 		}
 		var req request
@@ -164,17 +175,15 @@ func (s *server) answer(ctx context.Context, req request, key cmsg.Key, client n
 	switch {
 	case req.Op == "hello":
 		return s.reply(ctx, reply{Op: req.Op}, client)
-	case req.Op == "put" && len(req.Value) > 0, req.Op == "put" && req.Size == 0:
-		s.values[req.Key] = req.Value
-		return s.reply(ctx, reply{Op: req.Op, Size: len(req.Value)}, client)
+	case req.Op == "put" && (len(req.Value) > 0 || req.Size == 0):
+		return s.reply(ctx, s.put(&req, req.Value), client)
 	case req.Op == "put" && key != 0 && 0 < req.Size && req.Size <= maxValue:
 		memory := s.scratch.Slice(0, req.Size)
 		op := rdma.Operation{Peer: client, Key: key, Local: []rdma.Slice{memory}, Silent: true}
-		if err := again(ctx, func() error { return run(ctx, s.conn.StartRead, &op) }); err != nil {
+		if err := s.move(ctx, s.conn.StartRead, &op); err != nil {
 			return err
 		}
-		s.values[req.Key] = append([]byte(nil), memory.Bytes()...)
-		return s.reply(ctx, reply{Op: req.Op, Size: req.Size}, client)
+		return s.reply(ctx, s.put(&req, slices.Clone(memory.Bytes())), client)
 	case req.Op == "get":
 		value, ok := s.values[req.Key]
 		switch {
@@ -192,33 +201,54 @@ func (s *server) answer(ctx context.Context, req request, key cmsg.Key, client n
 		memory := s.scratch.Slice(0, len(value))
 		copy(memory.Bytes(), value)
 		op := rdma.Operation{Peer: client, Key: key, Local: []rdma.Slice{memory}, Payload: message}
-		return again(ctx, func() error { return run(ctx, s.conn.StartWrite, &op) })
+		return s.move(ctx, s.conn.StartWrite, &op)
 	}
 	return s.reply(ctx, reply{Op: req.Op, Error: "unknown request"}, client)
 }
 
-// run runs an operation to its end.
-func run(ctx context.Context, start func(context.Context, *rdma.Operation) error, op *rdma.Operation) error {
-	if err := start(ctx, op); err != nil {
-		return err
+// put stores a value, if there is room.
+func (s *server) put(req *request, value []byte) reply {
+	size := s.size + len(value)
+	if old, ok := s.values[req.Key]; ok {
+		size -= len(old)
+	} else {
+		size += len(req.Key)
 	}
-	return op.Wait(ctx)
+	if size > maxAll {
+		return reply{Op: req.Op, Error: fmt.Sprintf("the server is full: it has %d bytes of %d", s.size, maxAll)}
+	}
+	s.values[req.Key], s.size = value, size
+	return reply{Op: req.Op, Size: len(value)}
 }
 
-// again repeats what failed because a connection broke. The kernel makes that anew, within seconds if the device
-// has to find out by itself, but never repeats an operation.
-func again(ctx context.Context, f func() error) error {
-	for {
-		err := f()
-		if !errors.Is(err, rdma.ErrDropped) && !errors.Is(err, rdma.ErrFailed) {
+// attempts is how often an operation is begun. The kernel makes a broken connection anew, but never repeats an operation;
+// one with a wrong key breaks it each time.
+const attempts = 4
+
+// move runs an operation to its end.
+func (s *server) move(ctx context.Context, start func(context.Context, *rdma.Operation) error, op *rdma.Operation) (err error) {
+	for range attempts {
+		if err = start(ctx, op); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		case <-time.After(100 * time.Millisecond):
+		if err = op.Wait(ctx); !errors.Is(err, rdma.ErrDropped) && !errors.Is(err, rdma.ErrFailed) {
+			break
 		}
 	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	// The client's host is dead. Canceling waits until the device has let go of the memory.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if s.conn.Cancel(ctx, op.Peer) == nil {
+		return err
+	}
+	scratch, aerr := rdma.Allocate(maxValue)
+	if aerr == nil {
+		s.scratch = scratch
+	}
+	return errors.Join(err, aerr)
 }
 
 func (s *server) reply(ctx context.Context, rep reply, client netip.AddrPort) error {
@@ -231,9 +261,6 @@ func (s *server) reply(ctx context.Context, rep reply, client netip.AddrPort) er
 }
 
 func put(ctx context.Context, conn *rdma.Conn, server netip.AddrPort, key string, value []byte) error {
-	if len(value) > maxValue {
-		return fmt.Errorf("the value has more than %d bytes", maxValue)
-	}
 	req := request{Op: "put", Key: key, Size: len(value)}
 	if len(value) <= inline {
 		req.Value = value
@@ -300,11 +327,11 @@ func ask(ctx context.Context, conn *rdma.Conn, server netip.AddrPort, req reques
 	b := make([]byte, 64<<10)
 	for {
 		n, _, src, err := conn.Receive(ctx, b)
-		if err != nil {
-			return reply{}, err
+		if err != nil && !errors.Is(err, rdssock.ErrTruncated) {
+			return reply{}, fmt.Errorf("no answer from %v: %w", server, err)
 		}
 		var rep reply
-		if src != server || json.Unmarshal(b[:n], &rep) != nil || rep.Op != req.Op {
+		if src != server || err != nil || json.Unmarshal(b[:n], &rep) != nil || rep.Op != req.Op {
 			continue
 		}
 		if rep.Error != "" {

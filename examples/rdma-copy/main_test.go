@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -170,10 +169,10 @@ func TestACopyThatFailsLeavesTheOldOne(t *testing.T) {
 	c := newCopying(t, 5200, 2<<20)
 	server := c.serve()
 	full := t.TempDir()
-	if err := syscall.Mount("none", full, "tmpfs", 0, "size=1m"); err != nil {
-		t.Fatal(err)
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=1m", "none", full).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
-	t.Cleanup(func() { syscall.Unmount(full, 0) })
+	t.Cleanup(func() { exec.Command("umount", full).Run() })
 	copied := filepath.Join(full, "copy")
 	if err := os.WriteFile(copied, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)

@@ -58,8 +58,8 @@ func accounted(t *testing.T, active, passive labtest.Result, a, p jsonEnd) {
 		jsonEnd
 	}{{"active", a}, {"passive", p}} {
 		f, peer := side.Faults, side.PeerFaults
-		if peer.Sent == 0 || f.Messages+f.Lost != peer.Sent {
-			t.Errorf("%s side: %d sent to it, %d received and %d lost", side.name, peer.Sent, f.Messages, f.Lost)
+		if peer.Sent == 0 || f.Messages+f.Lost != peer.Sent || f.Undelivered > 0 {
+			t.Errorf("%s side: %d sent to it, %d received, %d lost, %d undelivered", side.name, peer.Sent, f.Messages, f.Lost, f.Undelivered)
 		}
 	}
 	if *a.Faults != *p.PeerFaults || *p.Faults != *a.PeerFaults {

@@ -183,6 +183,7 @@ type jsonFaults struct {
 	Sent        uint64 `json:"messages_sent"`
 	Messages    uint64 `json:"messages_received"`
 	Lost        uint64 `json:"lost"`
+	Undelivered uint64 `json:"undelivered"` // canceled, or not waited for
 	Duplicated  uint64 `json:"duplicated"`
 	Reordered   uint64 `json:"reordered"`
 	Damaged     uint64 `json:"damaged"`
@@ -192,8 +193,15 @@ type jsonFaults struct {
 	RDMADamaged uint64 `json:"rdma_damaged"`
 }
 
-func newJSONFaults(s *stress.Stats, lost uint64) *jsonFaults {
-	return &jsonFaults{s.RequestsSent + s.AcksSent, s.RequestsReceived + s.AcksReceived, lost, s.Duplicated, s.Reordered, s.Damaged, s.Foreign, s.GivenUp, s.RDMAFailed, s.RDMADamaged}
+func newJSONFaults(s *stress.Stats, lost, undelivered uint64) *jsonFaults {
+	return &jsonFaults{s.RequestsSent + s.AcksSent, s.RequestsReceived + s.AcksReceived, lost, undelivered, s.Duplicated, s.Reordered, s.Damaged, s.Foreign, s.GivenUp, s.RDMAFailed, s.RDMADamaged}
+}
+
+type jsonCanceled struct {
+	jsonHead
+	Task int    `json:"task"`
+	To   string `json:"to"`
+	Took int64  `json:"took_ns"`
 }
 
 type jsonOutstanding struct {
@@ -208,6 +216,7 @@ type jsonEnd struct {
 	jsonMeasure
 	Faults      *jsonFaults       `json:"faults"`
 	PeerFaults  *jsonFaults       `json:"peer_faults"` // null if the peer does not tell
+	Canceled    int               `json:"canceled"`    // messages of this side, by --cancel-sent-to
 	Unanswered  int               `json:"unanswered"`
 	Outstanding []jsonOutstanding `json:"outstanding"`
 	Gap         int64             `json:"longest_gap_ns"`
@@ -239,6 +248,10 @@ func (w *jsonWriter) event(e stress.Event) {
 		head.Type = "finding"
 		f := e.Finding
 		_ = w.out.Write(jsonFinding{head, f.Task, f.From.String(), f.Seq, f.Index, f.Length, f.Fault.String(), f.Detail})
+	case stress.Canceled:
+		head.Type = "canceled"
+		c := e.Canceled
+		_ = w.out.Write(jsonCanceled{head, c.Task, c.To.String(), int64(c.Took)})
 	case stress.End:
 		head.Type = "end"
 		_ = w.out.Write(newJSONEnd(head, e.Summary))
@@ -248,11 +261,11 @@ func (w *jsonWriter) event(e stress.Event) {
 func newJSONEnd(head jsonHead, s *stress.Summary) jsonEnd {
 	end := jsonEnd{
 		jsonHead: head, OK: !s.Failed(), jsonMeasure: newJSONMeasure(&s.Measured),
-		Faults: newJSONFaults(&s.Whole, s.Lost), Unanswered: s.Unanswered, Outstanding: []jsonOutstanding{},
+		Faults: newJSONFaults(&s.Whole, s.Lost, s.Undelivered), Canceled: s.Canceled, Unanswered: s.Unanswered, Outstanding: []jsonOutstanding{},
 		Gap: int64(s.Gap), Recovery: int64(s.Recovery),
 	}
 	if s.Peer != nil {
-		end.PeerFaults = newJSONFaults(&s.Peer.Stats, s.Peer.Lost)
+		end.PeerFaults = newJSONFaults(&s.Peer.Stats, s.Peer.Lost, s.Peer.Undelivered)
 	}
 	if s.PeerVersion != "" {
 		end.PeerVersion = &s.PeerVersion

@@ -78,6 +78,34 @@ func TestBothEndsInOneProcess(t *testing.T) {
 	}
 }
 
+func TestEveryMessageIsAccountedForOnLoop(t *testing.T) {
+	needHosts(t, 1)
+	pairs := [][2]string{{"127.0.0.1", "127.0.0.2"}, {"::1", "fd00::1"}}
+	for i, args := range []string{"-v", "-o", "-t 4", "-d 64", "-q 8K -v", "-q 64K -v", "--show-histogram"} {
+		t.Run(args, func(t *testing.T) {
+			var sides []*labtest.Process
+			for j, pair := range pairs {
+				sides = append(sides, labtest.StartOn(t, 1, labtest.Command(t, append([]string{
+					"--self", "-r", pair[0], "-s", pair[1], "-T", "1", "--warmup", "0.1", "--json", "-p", fmt.Sprint(9100 + 100*i + 50*j),
+				}, strings.Fields(args)...)...)))
+			}
+			for j, side := range sides {
+				r := side.Finish(t)
+				e := end(t, r)
+				if r.Status != 0 || !e.OK || e.PeerFaults == nil || e.Unanswered != 0 || e.Faults.Sent == 0 {
+					t.Errorf("%v: status %d, %+v\n%s", pairs[j], r.Status, e, r.Stderr)
+				}
+				if start := objects[jsonStart](t, r, "start"); len(start) != 1 || start[0].Transport != "loopback" {
+					t.Errorf("%v: %+v", pairs[j], start)
+				}
+				if e.PeerFaults.Sent != e.Faults.Messages || args == "-o" && e.RequestsReceived > 0 {
+					t.Errorf("%v: %+v, of the peer %+v, %d requests received", pairs[j], e.Faults, e.PeerFaults, e.RequestsReceived)
+				}
+			}
+		})
+	}
+}
+
 func TestSIGINTEndsTheRunOnBothSides(t *testing.T) {
 	needHosts(t, 2)
 	server := labtest.StartOn(t, 2, labtest.Command(t, "-r", "10.9.0.2", "-p", "8100"))

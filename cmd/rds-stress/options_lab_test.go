@@ -5,9 +5,11 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -276,4 +278,112 @@ func peakMemory(t *testing.T, pid int) (kib int) {
 	}
 	t.Fatalf("no peak of memory in %s", b)
 	return 0
+}
+
+// C prints the same for each destination (rds-stress.c, check_parent).
+func TestWhatIsQueuedIsCanceledWhenAskedFor(t *testing.T) {
+	needHosts(t, 2)
+	for i, side := range []string{"active", "passive"} {
+		port := 8750 + 20*i
+		with := func(on bool, args ...string) []string {
+			if on {
+				args = append(args, "--cancel-sent-to")
+			}
+			return append(args, "-p", fmt.Sprint(port))
+		}
+		passive := labtest.Command(t, with(side == "passive", "-r", "10.9.0.2", "--json")...)
+		active := labtest.Command(t, with(side == "active", "-r", "10.9.0.1", "-s", "10.9.0.2", "-q", "8K", "-d", "64", "-t", "2", "-v",
+			"--connect-retries", "10", "--warmup", "0.2", "--interval", "0.2", "--json")...)
+		watch := newWatch(active, `"interval"`)
+		server := labtest.StartOn(t, 2, passive)
+		client := labtest.StartOn(t, 1, active)
+		watch.wait(t)
+		active.Process.Signal(syscall.SIGINT)
+		a, p := client.Finish(t), server.Finish(t)
+		a.Stdout = watch.String()
+		ae, pe := end(t, a), end(t, p)
+		if a.Status != 0 || p.Status != 0 || !ae.OK || !pe.OK || ae.PeerFaults == nil || pe.PeerFaults == nil {
+			t.Fatalf("%s: active %d, passive %d\n%s%s", side, a.Status, p.Status, a.Stderr, p.Stderr)
+		}
+		canceled := map[string]labtest.Result{"active": a, "passive": p}[side]
+		if n := len(objects[jsonCanceled](t, canceled, "canceled")); n != 4 {
+			t.Errorf("%s: %d destinations of 2 tasks that talk to 2", side, n)
+		}
+		for _, e := range []jsonEnd{ae, pe} {
+			if f := e.Faults; f.Lost > 0 || f.Messages+f.Undelivered != e.PeerFaults.Sent {
+				t.Errorf("%s: %d sent to the %s side, %d received, %d lost, %d undelivered", side, e.PeerFaults.Sent, e.Side, f.Messages, f.Lost, f.Undelivered)
+			}
+		}
+	}
+	r := loop(t, 8790, "--cancel-sent-to")
+	if !regexp.MustCompile(`(?m)^RDS_CANCEL_SENT_TO\(127\.0\.0\.2:8791\)\[\d+\] took \d+ msec$`).MatchString(r.Stdout) {
+		t.Errorf("no time of it in %s", r.Stdout)
+	}
+}
+
+// The sizes that the active side's first task draws, and so the bytes that it sends, follow from the seed.
+func TestTheSeedDecidesTheSizes(t *testing.T) {
+	for i, seed := range []uint64{5, 5, 6} {
+		e := end(t, loop(t, 8800+10*i, "--json", "--size-range", "100-10000", "--seed", fmt.Sprint(seed), "-o", "-d", "8"))
+		sizes := rand.New(rand.NewPCG(seed, 0))
+		sums := []uint64{0} // of the first N sizes
+		for range e.Faults.Sent {
+			sums = append(sums, sums[len(sums)-1]+100+uint64(sizes.IntN(9901)))
+		}
+		// Some requests were sent before those that are measured, and some after.
+		n, known := int(e.RequestsSent), false
+		for from := range len(sums) - n {
+			known = known || sums[from+n]-sums[from] == e.BytesSent
+		}
+		if n == 0 || !known {
+			t.Errorf("seed %d: no %d sizes in a row of %d have %d bytes", seed, n, e.Faults.Sent, e.BytesSent)
+		}
+	}
+}
+
+func TestSIGINTEndsWhatHasNotBegun(t *testing.T) {
+	needHosts(t, 2)
+	var l net.Listener
+	err := labtest.Host(t, 2).Do(func() (err error) {
+		l, err = net.Listen("tcp", "10.9.0.2:8830")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	mute := make(chan net.Conn, 1)
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			c.Read(make([]byte, 59))
+			mute <- c
+		}
+	}()
+	client := labtest.Command(t, "-r", "10.9.0.1", "-s", "10.9.0.2", "-p", "8830", "--json")
+	active := labtest.StartOn(t, 1, client)
+	c := <-mute
+	defer c.Close()
+	began := time.Now()
+	client.Process.Signal(syscall.SIGINT)
+	if r := active.Finish(t); r.Status != 2 || !strings.Contains(r.Stdout, "interrupted before the run began") || time.Since(began) > 9*time.Second {
+		t.Errorf("a peer that says nothing: status %d after %v, %s", r.Status, time.Since(began), r.Stdout)
+	}
+
+	server := labtest.Command(t, "-r", "10.9.0.2", "-p", "8840")
+	listening := newWatch(server, "waiting for incoming connection")
+	passive := labtest.StartOn(t, 2, server)
+	listening.wait(t)
+	err = labtest.Host(t, 1).Do(func() (err error) {
+		c, err = net.Dial("tcp", "10.9.0.2:8840")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	began = time.Now()
+	server.Process.Signal(syscall.SIGINT)
+	if r := passive.Finish(t); r.Status != 0 || time.Since(began) > 9*time.Second {
+		t.Errorf("a client that says nothing: status %d after %v, %s", r.Status, time.Since(began), r.Stderr)
+	}
 }

@@ -75,6 +75,9 @@ func (o *options) run(c *cli.Context) error {
 	}
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil
+		if o.send != "" && sum == nil {
+			err = errors.New("interrupted before the run began")
+		}
 	}
 	if sum != nil && log != nil {
 		if lerr := writeLog(log, sum); lerr != nil && err == nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -108,6 +109,9 @@ func (w *textWriter) event(e stress.Event) {
 		fmt.Fprintf(w.talk, "rds-stress: %v\n", e.Finding)
 	case stress.Outlier:
 		fmt.Fprintf(w.talk, "Found RTT = %#x\n", e.RTT.Microseconds())
+	case stress.Canceled:
+		c := e.Canceled
+		fmt.Fprintf(w.stdout, "RDS_CANCEL_SENT_TO(%v:%d)[%d] took %d msec\n", c.To.Addr(), c.To.Port(), os.Getpid(), c.Took.Milliseconds())
 	case stress.End:
 		w.end(e)
 	}
@@ -258,13 +262,16 @@ func verdict(e stress.Event) string {
 		who = "active"
 	}
 	w := &sum.Whole
-	fmt.Fprintf(&b, "%s side, by %v: %s", who, e.Transport, account(w, sum.Lost))
+	fmt.Fprintf(&b, "%s side, by %v: %s", who, e.Transport, account(w, sum.Lost, sum.Undelivered))
 	if sum.Unanswered > 0 {
 		fmt.Fprintf(&b, "; %d requests without an answer", sum.Unanswered)
 	}
 	b.WriteByte('\n')
+	if sum.Canceled > 0 {
+		fmt.Fprintf(&b, "%d messages were queued, and canceled\n", sum.Canceled)
+	}
 	if p := sum.Peer; p != nil {
-		fmt.Fprintf(&b, "its peer: %s\n", account(&p.Stats, p.Lost))
+		fmt.Fprintf(&b, "its peer: %s\n", account(&p.Stats, p.Lost, p.Undelivered))
 		if p.Error != "" {
 			fmt.Fprintf(&b, "its peer says: %s\n", p.Error)
 		}
@@ -285,7 +292,7 @@ func verdict(e stress.Event) string {
 	return b.String()
 }
 
-func account(s *stress.Stats, lost uint64) string {
+func account(s *stress.Stats, lost, undelivered uint64) string {
 	text := fmt.Sprintf("%d messages received", s.RequestsReceived+s.AcksReceived)
 	faults := false
 	for _, f := range []struct {
@@ -303,6 +310,9 @@ func account(s *stress.Stats, lost uint64) string {
 	}
 	if !faults {
 		text += ", none lost, doubled, reordered or damaged"
+	}
+	if undelivered > 0 {
+		text += fmt.Sprintf("; %d not waited for", undelivered)
 	}
 	if s.RDMAReads+s.RDMAWrites > 0 {
 		text += fmt.Sprintf("; %d RDMA reads and %d writes done", s.RDMAReads, s.RDMAWrites)

@@ -53,7 +53,7 @@ type Config struct {
 	Realtime      bool
 	LocalPeer     bool          // Peer is an address of this host
 	OutlierAbove  time.Duration // report round trips above this; 0 for none
-	CancelSentTo  bool          // drop what is queued before the sockets are closed
+	CancelSentTo  bool          // drop what is queued when the run ends, and tell how long that took
 	MaxFindings   int           // how many faults are told in detail
 	StopOnFinding bool
 	Trace         func(string) // is told of each RDMA operation, by the thread that does it; nil for none

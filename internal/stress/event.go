@@ -38,6 +38,8 @@ const (
 	Found
 	// Outlier: RTT is set.
 	Outlier
+	// Canceled: what was queued for one destination was dropped. Canceled is set.
+	Canceled
 	// End: Summary is set.
 	End
 )
@@ -45,7 +47,7 @@ const (
 func (k Kind) String() string {
 	names := [...]string{
 		"listening", "dropped", "accepted", "connecting", "retrying", "not connected", "connected", "note", "negotiated",
-		"starting", "starting up", "started", "interval", "finding", "outlier", "end",
+		"starting", "starting up", "started", "interval", "finding", "outlier", "canceled", "end",
 	}
 	if k < 0 || int(k) >= len(names) {
 		return "event"
@@ -66,6 +68,7 @@ type Event struct {
 	Sample      *Sample
 	Finding     *Finding
 	RTT         time.Duration
+	Canceled    *Cancellation
 	Summary     *Summary
 }
 
@@ -91,6 +94,11 @@ type Summary struct {
 	// Lost messages of the peer did not arrive. Without an account of the peer, those after the
 	// last that arrived are not among them.
 	Lost uint64
+	// Undelivered messages of the peer did not arrive either, but nobody waited for them: the run was interrupted, or a side
+	// canceled them.
+	Undelivered uint64
+	// Canceled messages of this side were queued when Config.CancelSentTo had them dropped.
+	Canceled int
 	// Unanswered requests are left at the end; Outstanding says where.
 	Unanswered  int
 	Outstanding []Outstanding
@@ -106,10 +114,11 @@ type Summary struct {
 
 // A Verdict is what one side tells the other at the end.
 type Verdict struct {
-	Stats      Stats  `json:"stats"`
-	Lost       uint64 `json:"lost"`
-	Unanswered int    `json:"unanswered"`
-	Error      string `json:"error,omitempty"`
+	Stats       Stats  `json:"stats"`
+	Lost        uint64 `json:"lost"`
+	Undelivered uint64 `json:"undelivered"`
+	Unanswered  int    `json:"unanswered"`
+	Error       string `json:"error,omitempty"`
 }
 
 // Faulty reports whether a message was not as it should be.

@@ -436,6 +436,8 @@ func (m *remote) completed(s cmsg.RDMAStatus) {
 	}
 	stats, bytes, seq := &m.w.stats, uint64(m.shape.Bytes()), uint32(did.Pattern>>32)
 	switch {
+	case s.Status == cmsg.StatusCanceled && m.w.canceled:
+		return
 	case s.Status != cmsg.StatusSuccess:
 		stats.RDMAFailed++
 		m.w.finding(Finding{Fault: flow.FailedRDMA, From: m.w.remotes[n], Seq: seq, Index: index, Length: int(bytes),

@@ -406,11 +406,6 @@ func (r *Run) Close() error {
 	}
 	var errs []error
 	for _, w := range r.workers {
-		if r.cfg.CancelSentTo {
-			for _, to := range w.remotes {
-				errs = append(errs, w.sock.Conn().CancelSentTo(netip.AddrPortFrom(r.cfg.Peer, to.Port())))
-			}
-		}
 		errs = append(errs, w.close())
 	}
 	return errors.Join(errs...)

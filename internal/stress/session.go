@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/rdskit/rdskit/internal/stress/control"
@@ -23,30 +24,25 @@ type Plan struct {
 	Processors bool
 }
 
-// Times of a run between two of rdskit.
-const (
-	// silence is how long the peer may say nothing: it speaks once a second. TCP
-	// gets over a cut of two seconds within it.
-	silence = 7 * time.Second
-	// drainPatience is how long answers may be missing at the end while nothing moves: TCP, which carries
-	// them, may be waiting after a cut of two seconds.
-	drainPatience = 4 * time.Second
-	drainTime     = 30 * time.Second
-)
+// silence is how long a peer of rdskit may say nothing: it speaks once a second. TCP gets over a cut of two seconds
+// within it.
+const silence = 7 * time.Second
 
 // A frame is what two of rdskit tell each other while they run.
 type frame struct {
-	Type    string   `json:"type"` // hello, ready, beat, stop, sent, verdict
-	Hello   *hello   `json:"hello,omitempty"`
-	Error   string   `json:"error,omitempty"`
-	Sent    []uint32 `json:"sent,omitempty"`
-	Verdict *Verdict `json:"verdict,omitempty"`
+	Type     string   `json:"type"` // hello, ready, beat, hurry, stop, sent, verdict
+	Hello    *hello   `json:"hello,omitempty"`
+	Error    string   `json:"error,omitempty"`
+	Canceled bool     `json:"canceled,omitempty"` // of stop: messages that were queued, which will not arrive
+	Sent     []uint32 `json:"sent,omitempty"`
+	Verdict  *Verdict `json:"verdict,omitempty"`
 }
 
 const (
 	frameHello   = "hello"
 	frameReady   = "ready"
 	frameBeat    = "beat"
+	frameHurry   = "hurry" // somebody waits for the end
 	frameStop    = "stop"
 	frameSent    = "sent"
 	frameVerdict = "verdict"
@@ -69,9 +65,13 @@ type session struct {
 	gone    chan error // why the connection ended
 	ended   chan struct{}
 	stopped bool // the peer has said stop
+	torn    bool // either side canceled what it had queued
 	summary Summary
-	usage   Usage
-	procs   Processors
+
+	hurried   chan struct{} // closed when somebody waits for the end
+	hurryOnce sync.Once
+	usage     Usage
+	procs     Processors
 }
 
 func (s *session) tell(e Event) {
@@ -105,8 +105,9 @@ func (e *PeerError) Error() string { return "the peer says: " + e.Text }
 // main goes through the run, and returns what it came to.
 func (s *session) main(ctx context.Context) *Summary {
 	s.frames, s.gone = make(chan frame, 16), make(chan error, 1)
-	s.ended = make(chan struct{})
+	s.ended, s.hurried = make(chan struct{}), make(chan struct{})
 	defer close(s.ended)
+	defer context.AfterFunc(ctx, s.interrupted)()
 	go s.listen()
 	if s.peer {
 		go s.beat()
@@ -164,7 +165,7 @@ func (s *session) wait(ctx context.Context, until time.Time, abort <-chan time.T
 			case f.Error != "":
 				return &PeerError{f.Error}
 			case f.Type == frameStop:
-				s.stopped = true
+				s.stopped, s.torn = true, f.Canceled
 				return errDone
 			}
 		case <-pulse.C:
@@ -191,7 +192,11 @@ func (s *session) listen() {
 			s.gone <- err
 			return
 		}
-		if f.Type == frameBeat {
+		switch f.Type {
+		case frameHurry:
+			s.hurry()
+			continue
+		case frameBeat:
 			continue
 		}
 		select {
@@ -304,135 +309,5 @@ func (s *session) news() {
 	}
 	for _, rtt := range outliers {
 		s.tell(Event{Kind: Outlier, RTT: rtt})
-	}
-}
-
-// end stops the run, settles the account with the peer, and closes everything.
-func (s *session) end(why error) {
-	s.run.Quiet()
-	sum := &s.summary
-	sum.Gap, sum.Recovery = s.run.Gap()
-	if errors.Is(why, errDone) {
-		why = nil
-	}
-	// Who ends the run before its time still wants the account.
-	settle := !errors.Is(why, ErrPeerGone) && !errors.Is(why, ErrPeerEnded) && !errors.Is(why, errAborted)
-	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
-	defer cancel()
-	if s.peer && settle {
-		if err := s.settle(ctx, why); err != nil && why == nil {
-			why = err
-		}
-	} else {
-		if settle && s.active {
-			s.run.Drain(ctx, drainPatience)
-		}
-		sum.Lost = s.run.Missing()
-	}
-	s.conn.Close()
-	sum.Unanswered = s.run.Pending()
-	sum.Outstanding = s.run.Outstanding()
-	s.run.Sample(&sum.Whole, new(Latencies))
-	s.news()
-	if err := s.run.Close(); err != nil && why == nil {
-		why = err
-	}
-	if errors.Is(why, errAborted) {
-		why = nil
-	}
-	sum.Err = why
-	s.tell(Event{Kind: End, Summary: sum, Transport: s.run.Transport()})
-}
-
-// settle agrees with the peer on what was lost.
-func (s *session) settle(ctx context.Context, why error) error {
-	stop := frame{Type: frameStop}
-	if why != nil && !isPeerError(why) {
-		stop.Error = why.Error()
-	}
-	if err := s.conn.Send(stop); err != nil {
-		return fmt.Errorf("%w: %w", ErrPeerGone, err)
-	}
-	if !s.stopped {
-		if _, err := s.expect(ctx, frameStop); err != nil {
-			return err
-		}
-	}
-	s.run.Drain(ctx, drainPatience)
-	// The peer may still send answers to what this side has asked.
-	if err := s.conn.Send(frame{Type: frameReady}); err != nil {
-		return fmt.Errorf("%w: %w", ErrPeerGone, err)
-	}
-	if _, err := s.expect(ctx, frameReady); err != nil {
-		return err
-	}
-	s.run.Hush()
-	if err := s.conn.Send(frame{Type: frameSent, Sent: s.run.Sent()}); err != nil {
-		return fmt.Errorf("%w: %w", ErrPeerGone, err)
-	}
-	f, err := s.expect(ctx, frameSent)
-	if err != nil {
-		return err
-	}
-	lost, err := s.arrived(ctx, f.Sent)
-	s.summary.Lost = lost
-	s.run.Sample(&s.summary.Whole, new(Latencies))
-	v := &Verdict{Stats: s.summary.Whole, Lost: lost, Unanswered: s.run.Pending()}
-	if err != nil {
-		v.Error = err.Error()
-	}
-	if serr := s.conn.Send(frame{Type: frameVerdict, Verdict: v}); serr != nil {
-		return errors.Join(err, serr)
-	}
-	f, ferr := s.expect(ctx, frameVerdict)
-	if ferr == nil {
-		s.summary.Peer = f.Verdict
-	}
-	return errors.Join(err, ferr)
-}
-
-// arrived waits until all that the peer sent has arrived, or nothing comes any more.
-func (s *session) arrived(ctx context.Context, sent []uint32) (lost uint64, err error) {
-	last, since := uint64(0), time.Now()
-	for {
-		lost, err = s.run.Lost(sent)
-		if lost != last {
-			last, since = lost, time.Now()
-		}
-		if lost == 0 || err != nil || time.Since(since) > drainPatience || ctx.Err() != nil {
-			return lost, err
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
-func isPeerError(err error) bool {
-	var p *PeerError
-	return errors.As(err, &p)
-}
-
-// expect waits for a frame of a type.
-func (s *session) expect(ctx context.Context, typ string) (frame, error) {
-	for {
-		select {
-		case f := <-s.frames:
-			switch {
-			case f.Type == typ && (typ != frameVerdict || f.Verdict != nil):
-				return f, nil
-			case f.Error != "":
-				return frame{}, &PeerError{f.Error}
-			}
-		case err := <-s.gone:
-			s.gone <- err
-			// What it said before it went counts.
-			for len(s.frames) > 0 {
-				if f := <-s.frames; f.Type == typ && (typ != frameVerdict || f.Verdict != nil) {
-					return f, nil
-				}
-			}
-			return frame{}, fmt.Errorf("%w: %w", ErrPeerGone, err)
-		case <-ctx.Done():
-			return frame{}, fmt.Errorf("%w: no %q within %v", ErrPeerGone, typ, drainTime)
-		}
 	}
 }

@@ -43,6 +43,7 @@ type worker struct {
 	scope   uint32
 	dialect cmsg.Dialect
 	sizes   *rand.Rand // nil if they do not vary
+	size    int        // of the next request if it was drawn: one that was refused keeps it
 
 	remote *remote // nil without RDMA
 
@@ -64,6 +65,7 @@ type worker struct {
 	wait           bool          // until it is readable
 	vain           bool          // it waited, and nothing came
 	full           bool          // the send buffer
+	canceled       bool          // what was queued
 	sends          int           // that are left in this turn
 	expired        time.Duration // when requests were last given up
 	first          int           // flow to begin with, so that each has its turn
@@ -393,7 +395,10 @@ func (w *worker) request(n int, clock *time.Duration, at time.Duration) bool {
 	f := w.flows[n]
 	size := w.run.cfg.Shape.ReqSize
 	if w.sizes != nil {
-		size = w.run.cfg.MinReqSize + w.sizes.IntN(size-w.run.cfg.MinReqSize+1)
+		if w.size == 0 {
+			w.size = w.run.cfg.MinReqSize + w.sizes.IntN(size-w.run.cfg.MinReqSize+1)
+		}
+		size = w.size
 	}
 	header, payload := f.Request(size)
 	var control []byte
@@ -407,6 +412,7 @@ func (w *worker) request(n int, clock *time.Duration, at time.Duration) bool {
 		w.remote.requested(n, header)
 	}
 	f.RequestSent(size, int64(at))
+	w.size = 0
 	now := w.run.now()
 	w.stats.SendTime += now - *clock
 	*clock = now

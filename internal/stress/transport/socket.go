@@ -99,6 +99,7 @@ func (s *Socket) detach() error {
 func (s *Socket) attach() error {
 	f := os.NewFile(s.fd, "rds")
 	defer f.Close()
+	s.fd = ^uintptr(0) // none
 	conn, err := rdssock.FileConn(f)
 	if err != nil {
 		return err
@@ -120,6 +121,14 @@ func (s *Socket) Send(header, payload, control []byte, to netip.AddrPort, scope 
 	s.out.SetControl(control)
 	_, errno := s.out.SendRaw(s.fd, sys.MSG_DONTWAIT)
 	return errno
+}
+
+// Cancel drops what was sent to an address, as far as its kernel has not acknowledged it (RDS_CANCEL_SENT_TO).
+func (s *Socket) Cancel(to netip.AddrPort, scope uint32) syscall.Errno {
+	// The length tells the kernel the family (net/rds/af_rds.c:rds_cancel_sent_to).
+	var name [abi.SizeofSockaddrIn6]byte
+	n := abi.PutSockaddr(&name, to, scope)
+	return sys.Setsockopt(s.fd, abi.SOL_RDS, abi.RDS_CANCEL_SENT_TO, name[:n])
 }
 
 // Receive takes what is there, and returns how many messages that is: 0 if there are none. With wait it waits

@@ -69,7 +69,7 @@ type worker struct {
 	sends          int           // that are left in this turn
 	expired        time.Duration // when requests were last given up
 	first          int           // flow to begin with, so that each has its turn
-	next           time.Duration
+	next           time.Duration // when the next request is due, with a rate; negative until requests begin
 	interval       time.Duration // between requests, with a rate
 	burst          burst
 }
@@ -122,7 +122,7 @@ func newWorker(r *Run, task int) (*worker, error) {
 	if c.MinReqSize < c.Shape.ReqSize {
 		w.sizes = rand.New(rand.NewPCG(c.Seed, uint64(task)))
 	}
-	if c.Rate > 0 {
+	if c.Rate > 0 && c.Requests {
 		w.interval = time.Duration(float64(c.Tasks) / c.Rate * float64(time.Second))
 	}
 	return w, nil
@@ -153,8 +153,7 @@ func scope(zone string) (uint32, error) {
 
 // begin is called by the loop before the first turn.
 func (w *worker) begin() {
-	// The tasks of a rate take turns.
-	w.next = w.run.now() + w.interval*time.Duration(w.task)/time.Duration(w.run.cfg.Tasks)
+	w.next = -1
 	w.gap.last = w.run.now()
 }
 
@@ -367,6 +366,10 @@ func (w *worker) at(i int) int { return (w.first + i) % len(w.flows) }
 // and its round trip counts from when it was to be sent.
 func (w *worker) scheduled() {
 	now := w.run.now()
+	if w.next < 0 {
+		// The tasks take turns.
+		w.next = now + w.interval*time.Duration(w.task)/time.Duration(w.run.cfg.Tasks)
+	}
 	for w.next <= now && w.sends > 0 && !w.full && w.err == nil {
 		n := w.room()
 		if n < 0 {

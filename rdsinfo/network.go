@@ -145,6 +145,16 @@ func (n *Namespace) HasAddress(addr netip.Addr) bool {
 	return false
 }
 
+// zone is that of a link-local address of the namespace, empty for others.
+func (n *Namespace) zone(addr netip.Addr) string {
+	for _, a := range n.Addresses {
+		if a.Addr.WithZone("") == addr {
+			return a.Addr.Zone()
+		}
+	}
+	return ""
+}
+
 // readPeers asks for the ways to the peers.
 func (b *Bundle) readPeers(ctx context.Context, cfg *Config) {
 	connections, _ := b.Snapshot.Connections()
@@ -171,7 +181,11 @@ func peersOf(ctx context.Context, cfg *Config, ns *Namespace, connections []Conn
 			continue
 		}
 		seen[k] = true
-		peers = append(peers, wayTo(ctx, cfg, c.Local, c.Remote))
+		// The kernel's tables have no zones, and the route to a link-local address needs one.
+		zone := ns.zone(c.Local)
+		p := wayTo(ctx, cfg, c.Local.WithZone(zone), c.Remote.WithZone(zone))
+		p.Local, p.Remote = c.Local, c.Remote
+		peers = append(peers, p)
 	}
 	if len(peers) > 0 {
 		addNeighbors(ctx, cfg, peers)

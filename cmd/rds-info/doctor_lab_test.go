@@ -131,6 +131,54 @@ func TestDoctorFindsNothingWrongInAHealthyLab(t *testing.T) {
 	}
 }
 
+// linkLocal is the link-local address of a host, once it has one.
+func linkLocal(t *testing.T, n int) string {
+	t.Helper()
+	for range 100 {
+		var found string
+		if err := labtest.Host(t, n).Do(func() error {
+			b, err := rdsinfo.Collect(t.Context(), nil)
+			if err != nil {
+				return err
+			}
+			for _, a := range b.Namespace.Addresses {
+				if a.Addr.IsLinkLocalUnicast() && a.Usable {
+					found = a.Addr.WithZone("").String()
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if found != "" {
+			return found
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("h%d gets no link-local address", n)
+	return ""
+}
+
+// The tables of the kernel tell no zones, without which there is no way to a link-local address.
+func TestLinkLocalConnectionsAreFoundWithTheirWay(t *testing.T) {
+	labtest.Need(t, labtest.TCP, labtest.Root, labtest.Hosts(3))
+	local, peer := linkLocal(t, 1), linkLocal(t, 2)
+	host := peer + "%eth0"
+	for _, args := range [][]string{{"--probe", "--local", local, host}, {"--local", local, host}, {host}} {
+		r := labtest.RunOn(t, 1, append([]string{"doctor", "--json", "-i", "0.1"}, args...)...)
+		if r.Status != 0 || !strings.Contains(r.Stdout, `"check":"ping","subject":"`+local+"%eth0 to "+host+`, tcp","verdict":"ok"`) {
+			t.Errorf("%q: status %d\n%s", args, r.Status, r.Stdout)
+		}
+		if created := strings.Contains(r.Stdout, "the ping created this connection"); created != (args[0] == "--probe") {
+			t.Errorf("%q created a connection: %v", args, created)
+		}
+	}
+	r := labtest.RunOn(t, 1, "-n", "--json", "--route")
+	if j := row(t, r, local, peer); j.Route == nil || j.Route.Device != "eth0" || j.Route.RouteError != "" {
+		t.Errorf("route %+v", j.Route)
+	}
+}
+
 func TestDoctorWithoutProbeMakesNoConnection(t *testing.T) {
 	labtest.Need(t, labtest.TCP, labtest.Root, labtest.Hosts(3))
 	to := netip.MustParseAddr("10.9.0.200")

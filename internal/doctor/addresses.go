@@ -59,7 +59,7 @@ func (f *Facts) usedDevices() map[string]bool {
 		locals = append(locals, p.Local)
 	}
 	for _, a := range f.Last.Namespace.Addresses {
-		if a.Addr == f.Local || slices.Contains(locals, a.Addr) {
+		if same(a.Addr, f.Local) || slices.ContainsFunc(locals, func(l netip.Addr) bool { return same(l, a.Addr) }) {
 			used[a.Device] = true
 		}
 	}
@@ -84,7 +84,7 @@ func checkAddresses(f *Facts, r *report) {
 		r.skip("", "which transport serves an address shows with a socket only")
 	} else {
 		for _, a := range f.Last.Namespace.Addresses {
-			if !f.Local.IsValid() || a.Addr == f.Local {
+			if !f.Local.IsValid() || same(a.Addr, f.Local) {
 				f.checkAddress(r, a)
 			}
 		}

@@ -32,7 +32,7 @@ func (f *Facts) whyNoWay(p rdsinfo.Peer) (cause, remedy string) {
 		}
 	}
 	if p.RouteError != "" {
-		return p.RouteError, fmt.Sprintf("ip route add %v via GATEWAY", p.Remote)
+		return p.RouteError, f.toGetARoute(p)
 	}
 	if l, ok := f.link(p.Device); ok {
 		switch {
@@ -52,6 +52,17 @@ func (f *Facts) whyNoWay(p rdsinfo.Peer) (cause, remedy string) {
 			fmt.Sprintf("look at %v: is it up, is its link, has it this address", next)
 	}
 	return "", ""
+}
+
+// toGetARoute is the remedy where there is none.
+func (f *Facts) toGetARoute(p rdsinfo.Peer) string {
+	if p.Local.IsValid() && p.Local.IsLoopback() {
+		return fmt.Sprintf("rds-info doctor %v, without --local or with an address that is not a loopback one", p.Remote)
+	}
+	if p.Remote.Is6() && p.Remote.IsLinkLocalUnicast() {
+		return fmt.Sprintf("rds-info doctor %v%%INTERFACE; ip link lists them", p.Remote.WithZone(""))
+	}
+	return fmt.Sprintf("ip route add %v via GATEWAY", p.Remote)
 }
 
 // whyTCP looks at the TCP sockets to the peer.
@@ -86,7 +97,7 @@ func (f *Facts) whyTCP(p rdsinfo.Peer) (cause, remedy string) {
 func (f *Facts) endpointsTo(p rdsinfo.Peer) []rdsinfo.TCPEndpoint {
 	var to []rdsinfo.TCPEndpoint
 	for _, e := range f.Last.TCP.Endpoints {
-		if e.Remote.Addr() == p.Remote.WithZone("") && e.Local.Addr() == p.Local.WithZone("") {
+		if same(e.Remote.Addr(), p.Remote) && same(e.Local.Addr(), p.Local) {
 			to = append(to, e)
 		}
 	}
@@ -109,11 +120,11 @@ func (f *Facts) stillConnecting(e rdsinfo.TCPEndpoint) bool {
 // peer is the way to the far end of a connection.
 func (f *Facts) peer(local, remote netip.Addr) rdsinfo.Peer {
 	for _, p := range f.Last.Peers {
-		if p.Local == local && p.Remote == remote {
+		if same(p.Local, local) && same(p.Remote, remote) {
 			return p
 		}
 	}
-	if f.Host != nil && f.Host.Way.Remote == remote && f.Host.Way.Local == local {
+	if f.Host != nil && same(f.Host.Way.Remote, remote) && same(f.Host.Way.Local, local) {
 		return f.Host.Way
 	}
 	return rdsinfo.Peer{Local: local, Remote: remote}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -365,6 +366,27 @@ func TestExamine(t *testing.T) {
 		}, "", []string{
 			"fail host nowhere: it has no address to try: no such host | getent ahosts nowhere",
 		}},
+		{"an address that is no host's", func(t *testing.T) *Facts {
+			f := one(t, connections())
+			f.Host = &Host{Name: "224.0.0.1", Err: checkIsHost(addr("224.0.0.1"))}
+			return f
+		}, "", []string{
+			"fail host 224.0.0.1: it has no address to try: 224.0.0.1 stands for many hosts, and RDS reaches one at a time | give the address of one host, and of the family of --local",
+		}},
+		{"a link-local host without its interface", func(t *testing.T) *Facts {
+			f := one(t, connections())
+			f.Host = &Host{Name: "fe80::2", Way: rdsinfo.Peer{Remote: addr("fe80::2"), RouteError: "a link-local address needs its interface"}}
+			return f
+		}, "", []string{
+			"fail route fe80::2: a link-local address needs its interface | rds-info doctor fe80::2%INTERFACE; ip link lists them",
+		}},
+		{"a loopback address to reach it from", func(t *testing.T) *Facts {
+			f := one(t, connections())
+			f.Host = &Host{Name: "db2", Way: rdsinfo.Peer{Local: addr("127.0.0.1"), Remote: addr("10.9.0.2"), RouteError: "invalid argument"}}
+			return f
+		}, "", []string{
+			"fail route 10.9.0.2: invalid argument | rds-info doctor 10.9.0.2, without --local or with an address that is not a loopback one",
+		}},
 		{"a host that another namespace reaches", func(t *testing.T) *Facts {
 			f := one(t, made{})
 			f.Last.Others = []rdsinfo.Namespace{{Inode: 2, Name: "blue", Addresses: []rdsinfo.Address{{Addr: addr("10.7.0.1"), Bits: 24}}}}
@@ -413,5 +435,19 @@ func TestExamine(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestTheLocalAddressSettlesTheFamilyOfTheHost(t *testing.T) {
+	all := func() []netip.Addr { return []netip.Addr{addr("fd00::2"), addr("10.9.0.2")} }
+	for local, want := range map[string][]netip.Addr{
+		"10.9.0.1": {addr("10.9.0.2")},
+		"fd00::1":  {addr("fd00::2")},
+		"":         all(),
+	} {
+		a, _ := netip.ParseAddr(local)
+		if diff := cmp.Diff(want, ofFamily(all(), a), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", local, diff)
+		}
 	}
 }

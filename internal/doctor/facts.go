@@ -73,6 +73,9 @@ func (f *Facts) Blocked(name string, _ ...string) (module.Rule, bool) {
 // isLocal reports whether the namespace has the address.
 func (f *Facts) isLocal(a netip.Addr) bool { return f.Last.Namespace.HasAddress(a) }
 
+// same compares addresses but for the zone, which the tables of the kernel do not have.
+func same(a, b netip.Addr) bool { return a.WithZone("") == b.WithZone("") }
+
 // elsewhere returns the other namespaces that have the address.
 func (f *Facts) elsewhere(a netip.Addr) []string {
 	var names []string

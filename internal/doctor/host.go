@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/rdskit/rdskit/rdsinfo"
@@ -12,7 +13,11 @@ func checkHost(f *Facts, r *report) {
 		return
 	}
 	if f.Host.Err != nil {
-		r.fail(f.Host.Name, "getent ahosts "+f.Host.Name, "it has no address to try: %v", f.Host.Err)
+		remedy := "getent ahosts " + f.Host.Name
+		if _, err := netip.ParseAddr(f.Host.Name); err == nil {
+			remedy = "give the address of one host, and of the family of --local"
+		}
+		r.fail(f.Host.Name, remedy, "it has no address to try: %v", f.Host.Err)
 		return
 	}
 	text := fmt.Sprintf("its address is %v", f.Host.Way.Remote)
@@ -140,7 +145,7 @@ func (f *Facts) tcpHealthy(p rdsinfo.Peer) bool {
 func connection(b *rdsinfo.Bundle, p Ping) (rdsinfo.Connection, bool) {
 	all, _ := b.Snapshot.Connections()
 	for _, c := range all {
-		if c.Local == p.Local && c.Remote == p.Remote && (!c.TOS.Known || c.TOS.Value == p.TOS || p.Transport == "tcp") {
+		if same(c.Local, p.Local) && same(c.Remote, p.Remote) && (!c.TOS.Known || c.TOS.Value == p.TOS || p.Transport == "tcp") {
 			return c, true
 		}
 	}

@@ -105,12 +105,20 @@ func (h *Host) reach(ctx context.Context, cfg *Config, b *rdsinfo.Bundle) {
 		h.Err = err
 		return
 	}
+	if err := checkIsHost(addrs[0]); err != nil {
+		h.Err = err
+		return
+	}
+	if addrs = ofFamily(addrs, cfg.Local); len(addrs) == 0 {
+		h.Err = fmt.Errorf("none of its addresses is of the family of %v", cfg.Local)
+		return
+	}
 	h.choose(ctx, cfg, addrs)
 	if b.SocketError != "" {
 		h.PingErr = errors.New("no RDS socket can be made")
 		return
 	}
-	targets := h.connected(b)
+	targets := h.connected(cfg, b)
 	if h.Probed {
 		more, err := h.probes(cfg, b, targets)
 		if err != nil && len(targets) == 0 {
@@ -141,15 +149,27 @@ func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	return addrs, nil
 }
 
+// checkIsHost refuses addresses that stand for none or for many.
+func checkIsHost(a netip.Addr) error {
+	switch {
+	case a.IsUnspecified():
+		return fmt.Errorf("%v stands for no host", a)
+	case a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return fmt.Errorf("%v stands for many hosts, and RDS reaches one at a time", a)
+	}
+	return nil
+}
+
+// ofFamily leaves out the addresses that are not of the family of local, if that is valid.
+func ofFamily(addrs []netip.Addr, local netip.Addr) []netip.Addr {
+	return slices.DeleteFunc(addrs, func(a netip.Addr) bool { return local.IsValid() && a.Is4() != local.Is4() })
+}
+
 // choose takes the first address that there is a way to, else the first.
 func (h *Host) choose(ctx context.Context, cfg *Config, addrs []netip.Addr) {
 	read := &rdsinfo.Config{NetNS: cfg.NetNS}
 	for i, a := range addrs {
-		local := cfg.Local
-		if local.IsValid() && local.Is4() != a.Is4() {
-			local = netip.Addr{}
-		}
-		way := rdsinfo.WayTo(ctx, read, local, a)
+		way := rdsinfo.WayTo(ctx, read, cfg.Local, a)
 		if i == 0 || way.RouteError == "" {
 			h.Way = way
 			h.Others = slices.Concat(addrs[:i:i], addrs[i+1:])
@@ -161,31 +181,19 @@ func (h *Host) choose(ctx context.Context, cfg *Config, addrs []netip.Addr) {
 }
 
 // connected returns a target for each connection to the host that there is.
-func (h *Host) connected(b *rdsinfo.Bundle) []target.Target {
+func (h *Host) connected(cfg *Config, b *rdsinfo.Bundle) []target.Target {
 	connections, _ := b.Snapshot.Connections()
-	var targets []target.Target
-	for _, c := range connections {
-		if c.Remote != h.Way.Remote || !b.Namespace.HasAddress(c.Local) {
-			continue
-		}
-		if c.Transport == rdssock.TransportLoopback.String() && c.Local != c.Remote {
-			continue // the kernel answers no pings there
-		}
-		t := target.Target{Name: h.Name, Addr: c.Remote, Source: c.Local, TOS: c.TOS.Value, Transport: transportNamed(c.Transport)}
-		if !slices.ContainsFunc(targets, func(o target.Target) bool { return o.Source == t.Source && o.TOS == t.TOS }) {
-			targets = append(targets, t)
-		}
+	own := make([]netip.Addr, len(b.Namespace.Addresses))
+	for i, a := range b.Namespace.Addresses {
+		own[i] = a.Addr
+	}
+	targets := slices.DeleteFunc(target.Along(connections, own), func(t target.Target) bool {
+		return !same(t.Addr, h.Way.Remote) || cfg.Local.IsValid() && !same(t.Source, cfg.Local)
+	})
+	for i := range targets {
+		targets[i].Name = h.Name
 	}
 	return targets
-}
-
-func transportNamed(name string) rdssock.Transport {
-	for _, t := range []rdssock.Transport{rdssock.TransportInfiniBand, rdssock.TransportTCP, rdssock.TransportLoopback} {
-		if t.String() == name {
-			return t
-		}
-	}
-	return rdssock.TransportAny
 }
 
 // probes returns a target for each type of service that there is no connection
@@ -195,15 +203,16 @@ func (h *Host) probes(cfg *Config, b *rdsinfo.Bundle, have []target.Target) ([]t
 		return nil, errors.New(h.Way.RouteError)
 	}
 	name := ""
+	source := h.Way.Local // of --local it may lack the zone
 	for _, a := range b.Namespace.Addresses {
-		if a.Addr == h.Way.Local {
-			name = a.Transport
+		if same(a.Addr, source) {
+			name, source = a.Transport, a.Addr
 		}
 	}
 	if h.Way.Local.IsLoopback() {
 		name = rdssock.TransportLoopback.String()
 	}
-	transport := transportNamed(name)
+	transport := target.TransportNamed(name)
 	if transport == rdssock.TransportAny {
 		return nil, fmt.Errorf("no transport serves %v", h.Way.Local)
 	}
@@ -213,10 +222,10 @@ func (h *Host) probes(cfg *Config, b *rdsinfo.Bundle, have []target.Target) ([]t
 	}
 	var targets []target.Target
 	for _, tos := range services {
-		if slices.ContainsFunc(have, func(t target.Target) bool { return t.Source == h.Way.Local && t.TOS == tos }) {
+		if slices.ContainsFunc(have, func(t target.Target) bool { return same(t.Source, h.Way.Local) && t.TOS == tos }) {
 			continue
 		}
-		targets = append(targets, target.Target{Name: h.Name, Addr: h.Way.Remote, Source: h.Way.Local, TOS: tos, Transport: transport})
+		targets = append(targets, target.Target{Name: h.Name, Addr: h.Way.Remote, Source: source, TOS: tos, Transport: transport})
 	}
 	return targets, nil
 }

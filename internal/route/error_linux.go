@@ -21,6 +21,13 @@ func refusal(q query, err error) *Error {
 	case syscall.EACCES:
 		return refusedBy(q, Prohibit, errno)
 	case syscall.EINVAL:
+		// net/ipv4/route.c __mkroute_output
+		if q.source.IsLoopback() {
+			return &Error{
+				Dst: q.dst, Device: q.device, Kind: ErrNoRoute, Err: errno,
+				Reason: fmt.Sprintf("%v is a loopback address, from which only this host is reached", q.source),
+			}
+		}
 		return refusedBy(q, Blackhole, errno)
 	case syscall.ENETUNREACH:
 		return &Error{

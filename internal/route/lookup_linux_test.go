@@ -224,6 +224,14 @@ func TestLookupExplainsARefusal(t *testing.T) {
 	}
 }
 
+func TestALoopbackSourceReachesThisHostOnly(t *testing.T) {
+	q := query{dst: netip.MustParseAddr("10.1.0.1"), source: netip.MustParseAddr("127.0.0.1")}
+	err := refusal(q, syscall.EINVAL)
+	if err == nil || err.Type != 0 || !errors.Is(err, ErrNoRoute) || !strings.Contains(err.Error(), "127.0.0.1 is a loopback address, from which only this host is reached") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestLookupRefusesWhatIsNoAnswer(t *testing.T) {
 	route := func(typ Type, a rtnetlink.RouteAttributes) []byte {
 		return pack(t, &rtnetlink.RouteMessage{Type: uint8(typ), Attributes: a})

@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"net/netip"
+	"slices"
 
 	"github.com/rdskit/rdskit/internal/route"
 	"github.com/rdskit/rdskit/rdsinfo"
@@ -31,11 +32,17 @@ func (f *Finder) FindAll(ctx context.Context) ([]Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.targets(connections, own), nil
+	addrs := make([]netip.Addr, len(own))
+	for i, a := range own {
+		addrs[i] = a.Addr()
+	}
+	targets := Along(connections, addrs)
+	return slices.DeleteFunc(targets, func(t Target) bool { return f.Network == "ip6" && t.Addr.Is4() }), nil
 }
 
-// targets are the connections that can be pinged from an address of the host's own.
-func (f *Finder) targets(connections []rdsinfo.Connection, own []route.Address) []Target {
+// Along returns a target for each of the connections that can be pinged from one of a host's own
+// addresses, which have zones where they are link-local; so have those of the targets.
+func Along(connections []rdsinfo.Connection, own []netip.Addr) []Target {
 	type key struct {
 		local, remote netip.Addr
 		tos           uint8
@@ -45,7 +52,7 @@ func (f *Finder) targets(connections []rdsinfo.Connection, own []route.Address) 
 	for _, c := range connections {
 		k := key{c.Local, c.Remote, c.TOS.Value}
 		loop := c.Transport == rdssock.TransportLoopback.String()
-		if seen[k] || loop && c.Local != c.Remote || f.Network == "ip6" && c.Remote.Is4() {
+		if seen[k] || loop && c.Local != c.Remote {
 			continue
 		}
 		seen[k] = true
@@ -59,7 +66,7 @@ func (f *Finder) targets(connections []rdsinfo.Connection, own []route.Address) 
 			remote = remote.WithZone(local.Zone())
 		}
 		targets = append(targets, Target{
-			Name: remote.String(), Addr: remote, Source: local, TOS: k.tos, Transport: transportNamed(c.Transport),
+			Name: remote.String(), Addr: remote, Source: local, TOS: k.tos, Transport: TransportNamed(c.Transport),
 		})
 	}
 	return targets
@@ -67,17 +74,17 @@ func (f *Finder) targets(connections []rdsinfo.Connection, own []route.Address) 
 
 // ownAddress finds an address among the host's own, which has the zone that a
 // link-local one needs.
-func ownAddress(a netip.Addr, own []route.Address) (netip.Addr, bool) {
+func ownAddress(a netip.Addr, own []netip.Addr) (netip.Addr, bool) {
 	for _, o := range own {
-		if o.Prefix.Addr().WithZone("") == a {
-			return o.Addr(), true
+		if o.WithZone("") == a {
+			return o, true
 		}
 	}
 	return a, a.Is4() && a.IsLoopback() // all of 127.0.0.0/8 is
 }
 
-// transportNamed is the transport that the kernel calls so.
-func transportNamed(name string) rdssock.Transport {
+// TransportNamed is the transport that the kernel calls so, TransportAny if there is none.
+func TransportNamed(name string) rdssock.Transport {
 	for _, t := range []rdssock.Transport{rdssock.TransportInfiniBand, rdssock.TransportTCP, rdssock.TransportLoopback} {
 		if t.String() == name {
 			return t

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rdskit/rdskit/internal/route"
 	"github.com/rdskit/rdskit/rdsinfo"
 )
 
@@ -18,11 +17,9 @@ func TestTargetsOfConnections(t *testing.T) {
 		}
 		return c
 	}
-	own := []route.Address{
-		{Prefix: netip.MustParsePrefix("127.0.0.1/8"), Device: "lo"},
-		{Prefix: netip.MustParsePrefix("10.9.0.1/24"), Device: "eth0"},
-		{Prefix: netip.MustParsePrefix("fd00::1/64"), Device: "eth0"},
-		{Prefix: netip.MustParsePrefix("fe80::1/64"), Device: "eth0"},
+	var own []netip.Addr
+	for _, a := range []string{"127.0.0.1", "10.9.0.1", "fd00::1", "fe80::1%eth0"} {
+		own = append(own, netip.MustParseAddr(a))
 	}
 	connections := []rdsinfo.Connection{
 		connection("10.9.0.1", "10.9.0.2", "tcp", 0),
@@ -36,20 +33,15 @@ func TestTargetsOfConnections(t *testing.T) {
 		connection("fe80::1", "fe80::2", "tcp", 0),
 		connection("fe80::9", "fe80::2", "tcp", 0), // another namespace's
 	}
-	for network, want := range map[string][]string{
-		"ip": {
-			"10.9.0.1 10.9.0.2 tos 0 tcp", "10.9.0.1 10.9.0.2 tos 3 infiniband", "10.9.0.1 10.9.0.1 tos 0 loopback",
-			"127.0.0.9 127.0.0.9 tos 0 loopback", "fd00::1 fd00::2 tos 0 tcp", "fe80::1%eth0 fe80::2%eth0 tos 0 tcp",
-		},
-		"ip6": {"fd00::1 fd00::2 tos 0 tcp", "fe80::1%eth0 fe80::2%eth0 tos 0 tcp"},
-	} {
-		f := &Finder{Network: network}
-		var got []string
-		for _, t := range f.targets(connections, own) {
-			got = append(got, t.Source.String()+" "+t.Addr.String()+" tos "+string('0'+rune(t.TOS))+" "+t.Transport.String())
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", network, diff)
-		}
+	want := []string{
+		"10.9.0.1 10.9.0.2 tos 0 tcp", "10.9.0.1 10.9.0.2 tos 3 infiniband", "10.9.0.1 10.9.0.1 tos 0 loopback",
+		"127.0.0.9 127.0.0.9 tos 0 loopback", "fd00::1 fd00::2 tos 0 tcp", "fe80::1%eth0 fe80::2%eth0 tos 0 tcp",
+	}
+	var got []string
+	for _, t := range Along(connections, own) {
+		got = append(got, t.Source.String()+" "+t.Addr.String()+" tos "+string('0'+rune(t.TOS))+" "+t.Transport.String())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

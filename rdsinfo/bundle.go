@@ -40,7 +40,8 @@ type Bundle struct {
 	// Namespace is the network namespace that was looked at, and Others are the others.
 	Namespace Namespace   `json:"namespace"`
 	Others    []Namespace `json:"other_namespaces,omitempty"`
-	// UnseenProcesses may be in further namespaces, which the program may not look into.
+	// UnseenProcesses may be in further namespaces, which the program may not look into. There may
+	// be more of them, if /proc hides some.
 	UnseenProcesses int    `json:"unseen_processes,omitempty"`
 	Links           []Link `json:"links,omitempty"`
 	// Peers are the far ends of the connections whose local address is here.
@@ -66,8 +67,9 @@ type storedBundle struct {
 const (
 	bundleFormat  = "rdskit bundle"
 	bundleVersion = 1
-	// maxBundle bounds what ReadBundle takes into memory, in bytes.
-	maxBundle = 1 << 30
+	// maxBundle bounds what ReadBundle takes, in bytes, of which it holds a few times as much in
+	// memory. It has room for a million messages.
+	maxBundle = 128 << 20
 )
 
 // Collect takes all tables, and reads what else goes into a Bundle. It sends

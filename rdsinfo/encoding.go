@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -109,7 +110,7 @@ func (s *Snapshot) UnmarshalJSON(b []byte) error {
 		case t.Missing:
 			raw = rawTable{err: os.NewSyscallError("getsockopt", syscall.ENOPROTOOPT)}
 		case t.Error != "":
-			raw = rawTable{err: errors.New(t.Error)}
+			raw = rawTable{err: storedError(t.Error)}
 		case t.RecordSize <= 0:
 			return fmt.Errorf("option %d: records of %d bytes", t.Option, t.RecordSize)
 		case len(t.Records)%t.RecordSize != 0:
@@ -119,4 +120,12 @@ func (s *Snapshot) UnmarshalJSON(b []byte) error {
 	}
 	*s = read
 	return nil
+}
+
+// storedError is an error of another machine, quoted if it is not what a terminal should see.
+func storedError(text string) error {
+	if q := strconv.Quote(text); q != `"`+text+`"` {
+		text = q
+	}
+	return errors.New(text)
 }

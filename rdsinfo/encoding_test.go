@@ -64,6 +64,15 @@ func TestStoredSnapshotsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
+// What a bundle says of an error must not look like what the program says.
+func TestAHostileErrorIsQuoted(t *testing.T) {
+	for text, want := range map[string]string{"input/output error": "input/output error", "bad\n\x1b[2Jall is well": `"bad\n\x1b[2Jall is well"`} {
+		if got := storedError(text).Error(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 func FuzzUnmarshalSnapshot(f *testing.F) {
 	for _, name := range captures {
 		b, err := json.Marshal(readCapture(f, name))

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rdskit/rdskit/internal/netns"
 )
 
 // A Process has a socket open.
@@ -21,7 +23,8 @@ type Process struct {
 // of each process. A child that inherited a socket has it open too.
 //
 // unseen is how many processes it was not permitted to look into: those of other
-// users, without CAP_SYS_PTRACE.
+// users, without CAP_SYS_PTRACE. It is 1 or more where /proc hides them (hidepid), since it does not
+// tell how many.
 func Processes() (byInode map[uint64][]Process, unseen int, err error) {
 	return processes("/proc")
 }
@@ -52,6 +55,9 @@ func processes(proc string) (byInode map[uint64][]Process, unseen int, err error
 		for _, inode := range inodes {
 			byInode[inode] = append(byInode[inode], p)
 		}
+	}
+	if netns.Hides(proc) {
+		unseen++
 	}
 	for _, ps := range byInode {
 		slices.SortFunc(ps, func(a, b Process) int { return a.PID - b.PID })

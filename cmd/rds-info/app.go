@@ -161,7 +161,7 @@ func (o *options) printEveryNamespace(ctx context.Context) error {
 		}
 	}()
 	if unseen > 0 {
-		fmt.Fprintf(o.stderr, "rds-info: the network namespaces of %d processes cannot be seen: run it as root\n", unseen)
+		fmt.Fprintf(o.stderr, "rds-info: the network namespaces of at least %d processes cannot be seen: run it as root\n", unseen)
 	}
 	for _, ns := range all {
 		if !o.json {
@@ -202,6 +202,9 @@ func (o *options) readAndPrint(ctx context.Context, cfg *rdsinfo.Config, name st
 
 func (o *options) printSnapshot(s *rdsinfo.Snapshot, joins info.Joins, netNS string) error {
 	layout := o.layout.of(s)
+	if layout == info.Layout20 && len(o.fields.names) > 0 && !o.json {
+		return &cli.UsageError{Option: "--fields", Value: o.fields.String(), Reason: "layout 2.0 has no such columns: add --layout 2.3"}
+	}
 	tables, asked := o.asked(layout)
 	table := o.textTable(s, layout, joins)
 	if o.json {

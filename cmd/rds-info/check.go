@@ -12,7 +12,7 @@ import (
 // checkOptions are those of the command check.
 type checkOptions struct {
 	source
-	counter, rate      string
+	counter, rate      nameValue
 	down, stuck, queue bool
 	warning, critical  thresholdValue
 	filter             filterValue
@@ -26,8 +26,8 @@ func checkCommand(out *output) *cli.Command {
 		Name:  "check",
 		Usage: "measure one thing and hold it to thresholds, as a monitoring plugin",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "counter", Destination: &o.counter, Usage: "the value of the counter `NAME`"},
-			&cli.StringFlag{Name: "rate", Destination: &o.rate, Usage: "how much the counter `NAME` grows in a second"},
+			&cli.GenericFlag{Name: "counter", Value: &o.counter, Usage: "the value of the counter `NAME`"},
+			&cli.GenericFlag{Name: "rate", Value: &o.rate, Usage: "how much the counter `NAME` grows in a second"},
 			&cli.BoolFlag{Name: "down", Destination: &o.down, Usage: "how many connections are not up"},
 			&cli.BoolFlag{Name: "stuck", Destination: &o.stuck, Usage: "how many connections have messages waiting and got none acknowledged"},
 			&cli.BoolFlag{Name: "queue-bytes", Destination: &o.queue, Usage: "how many bytes wait to be sent or acknowledged"},
@@ -49,8 +49,8 @@ func (o *checkOptions) metric() (info.Metric, error) {
 		given  bool
 		metric info.Metric
 	}{
-		{o.counter != "", info.CounterMetric(o.counter)},
-		{o.rate != "", info.RateMetric(o.rate)},
+		{o.counter != "", info.CounterMetric(string(o.counter))},
+		{o.rate != "", info.RateMetric(string(o.rate))},
 		{o.down, info.DownMetric()},
 		{o.stuck, info.StuckMetric()},
 		{o.queue, info.QueueBytesMetric()},

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/rdskit/rdskit/internal/cli"
 	"github.com/rdskit/rdskit/internal/info"
 )
@@ -25,6 +27,9 @@ func diffCommand(out *output) *cli.Command {
 			later, err := readBundle(c.Args().Get(1))
 			if err != nil {
 				return err
+			}
+			if earlier.Snapshot.Time.After(later.Snapshot.Time) {
+				return fmt.Errorf("%s is of a later time than %s: give the earlier first", c.Args().Get(0), c.Args().Get(1))
 			}
 			d := info.CompareBundles(earlier, later)
 			if json {

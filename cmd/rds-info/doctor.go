@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdskit/rdskit/internal/cli"
 	"github.com/rdskit/rdskit/internal/doctor"
+	"github.com/rdskit/rdskit/internal/info"
 	"github.com/rdskit/rdskit/rdsinfo"
 )
 
@@ -153,23 +154,12 @@ func (o *doctorOptions) print(findings []doctor.Finding) error {
 		if f.Subject != "" {
 			text = f.Subject + ": " + text
 		}
-		fmt.Fprintf(o.stdout, "%-4s  %-10s  %s\n", f.Verdict, f.Check, oneLine(text))
+		fmt.Fprintf(o.stdout, "%-4s  %-10s  %s\n", f.Verdict, f.Check, info.Plain(text))
 		if f.Remedy != "" {
-			fmt.Fprintf(o.stdout, "%18stry: %s\n", "", oneLine(f.Remedy))
+			fmt.Fprintf(o.stdout, "%18stry: %s\n", "", info.Plain(f.Remedy))
 		}
 	}
 	return nil
-}
-
-// oneLine shows what a bundle, or a program's name, may hold on one line and without
-// control characters.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, text)
 }
 
 // bundleList is the value of --from, which may be given twice.
@@ -178,6 +168,9 @@ type bundleList []string
 func (l *bundleList) Set(name string) error {
 	if len(*l) == 2 {
 		return fmt.Errorf("a third bundle: want one, or an earlier and a later one")
+	}
+	if name == "" {
+		return errEmptyName
 	}
 	*l = append(*l, name)
 	return nil

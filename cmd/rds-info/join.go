@@ -42,7 +42,7 @@ func (o *joinOptions) of(ctx context.Context, cfg *rdsinfo.Config, s *rdsinfo.Sn
 			return j, err
 		}
 		if unseen > 0 {
-			fmt.Fprintf(stderr, "rds-info: what %d processes have open cannot be seen: run it as root\n", unseen)
+			fmt.Fprintf(stderr, "rds-info: what at least %d processes have open cannot be seen: run it as root\n", unseen)
 		}
 	}
 	if o.tcp && (connections || slices.Contains(tables, rdsinfo.TCPSockets)) {

@@ -224,6 +224,11 @@ func TestWhatLooksLikeNoOptionIsRefused(t *testing.T) {
 		{[]string{"--from", "x", "doctor"}, 2, `--from "x": goes after the command doctor`},
 		{[]string{"--netns", "h1", "check", "--down"}, 3, `--netns "h1": goes after the command check`},
 		{[]string{"-n", "watch"}, 2, "-n is not an option of the command watch"},
+		{[]string{"check", "--counter", ""}, 3, `--counter "": the name is empty`},
+		{[]string{"check", "--rate", ""}, 3, `--rate "": the name is empty`},
+		{[]string{"doctor", "--from", ""}, 2, `--from "": the name is empty`},
+		{[]string{"--from", bundleOf(t, "debian-6.1.192-rxe"), "-I", "-o", "send_bytes"}, 2, "layout 2.0 has no such columns: add --layout 2.3"},
+		{[]string{"diff", bundleOf(t, "rxe-6.1.192-dead-peer"), bundleOf(t, "uml-6.1.176-tcp")}, 2, "give the earlier first"},
 		{[]string{"snapshot", ""}, 2, "want the name of one FILE"},
 		{[]string{"--from", bundleOf(t, "uml-6.1.176-tcp"), "-n", "--tcp-info"}, 2, "take it by rds-info snapshot --tcp-info"},
 	} {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -68,6 +70,9 @@ func writeBundle(b *rdsinfo.Bundle, name string) (err error) {
 		return write(&text, f)
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return &fs.PathError{Op: "create", Path: name, Err: pe.Err}
+	}
 	if err != nil {
 		return err
 	}

@@ -15,13 +15,15 @@ import (
 	"github.com/rdskit/rdskit/rdsinfo"
 )
 
+var errEmptyName = errors.New("the name is empty")
+
 // nameValue is a name that is not empty: an empty one, as of a variable that is not set, would
 // look like none.
 type nameValue string
 
 func (v *nameValue) Set(text string) error {
 	if text == "" {
-		return errors.New("the name is empty")
+		return errEmptyName
 	}
 	*v = nameValue(text)
 	return nil

@@ -141,6 +141,9 @@ func (f Filter) keeps(a attributes) bool {
 func addrMatch(of func(attributes) netip.Addr) func(string) (func(attributes) bool, bool) {
 	return func(value string) (func(attributes) bool, bool) {
 		if p, err := netip.ParsePrefix(value); err == nil {
+			if p.Addr().Is4In6() && p.Bits() >= 96 {
+				p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+			}
 			return func(a attributes) bool { return p.Contains(of(a)) }, true
 		}
 		want, err := netip.ParseAddr(value)

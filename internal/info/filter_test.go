@@ -20,6 +20,7 @@ func TestFiltersKeepTheRowsThatHaveAllTheirAttributes(t *testing.T) {
 		{"peer=10.9.0.2", "uml-6.1.176-tcp", rdsinfo.Connections, 1},
 		{"peer=::ffff:10.9.0.2", "uml-6.1.176-tcp", rdsinfo.Connections, 1},
 		{"local=10.9.0.0/24", "uml-6.1.176-tcp", rdsinfo.Connections, 3},
+		{"local=::ffff:10.9.0.0/120", "uml-6.1.176-tcp", rdsinfo.Connections, 3},
 		{"state=connecting", "uml-6.1.176-tcp", rdsinfo.Connections, 2},
 		{"state=connecting,peer=fd00::99", "uml-6.1.176-tcp", rdsinfo.Connections, 1},
 		{"transport=loopback", "uml-6.1.176-tcp", rdsinfo.Connections, 1},

@@ -309,12 +309,7 @@ func (j *RDMAJoin) columns() []column {
 
 // orDash keeps a cell from being empty, or more than one word on a line.
 func orDash(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r <= ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, text)
+	text = strings.ReplaceAll(Plain(text), " ", "?")
 	if text == "" {
 		return "-"
 	}

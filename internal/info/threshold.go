@@ -36,10 +36,10 @@ func ParseThreshold(text string) (*Threshold, error) {
 	case start == "~":
 		t.Start = math.Inf(-1)
 	case start != "":
-		t.Start, err = finite(start)
+		t.Start, err = decimal(start)
 	}
 	if end != "" && err == nil {
-		t.End, err = finite(end)
+		t.End, err = decimal(end)
 	}
 	if err != nil || t.Start > t.End {
 		return nil, errThreshold
@@ -47,12 +47,12 @@ func ParseThreshold(text string) (*Threshold, error) {
 	return t, nil
 }
 
-func finite(s string) (float64, error) {
-	v, err := strconv.ParseFloat(s, 64)
-	if err == nil && (math.IsInf(v, 0) || math.IsNaN(v)) {
-		err = strconv.ErrRange
+func decimal(s string) (float64, error) {
+	// What reads the performance data knows no other forms of numbers.
+	if strings.Trim(s, "-.0123456789") != "" {
+		return 0, strconv.ErrSyntax
 	}
-	return v, err
+	return strconv.ParseFloat(s, 64)
 }
 
 // Alerts reports whether v raises an alert. That of nil never does.

@@ -1,7 +1,12 @@
 // Package netns finds network namespaces by what people call them.
 package netns
 
-import "os"
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
 
 // A Namespace is a network namespace of this host.
 type Namespace struct {
@@ -10,4 +15,11 @@ type Namespace struct {
 	Own   bool   // it is that of this process
 	// File is open, for the caller to close.
 	File *os.File
+}
+
+// Hides reports whether a /proc leaves out processes of others, as it does when mounted with
+// hidepid=invisible (proc(5)): process 1 is there otherwise.
+func Hides(proc string) bool {
+	_, err := os.Stat(filepath.Join(proc, "1"))
+	return errors.Is(err, fs.ErrNotExist)
 }

@@ -60,7 +60,8 @@ func isNamespace(info os.FileInfo) bool {
 }
 
 // All opens the network namespaces that have a name or a process. Its own comes first, the others in
-// the order of their inodes. unseen is how many processes it was not permitted to ask.
+// the order of their inodes. unseen is how many processes it was not permitted to ask: 1 or more
+// where /proc hides some, since it does not tell how many.
 func All() (all []Namespace, unseen int, err error) {
 	seen := map[uint64]bool{}
 	add := func(path, name string) error {
@@ -102,6 +103,9 @@ func All() (all []Namespace, unseen int, err error) {
 		if err := add(filepath.Join(procDir, e.Name(), "ns/net"), ""); errors.Is(err, fs.ErrPermission) {
 			unseen++
 		}
+	}
+	if Hides(procDir) {
+		unseen++
 	}
 	own, err := os.Stat(filepath.Join(procDir, "self/ns/net"))
 	if err != nil {

@@ -33,6 +33,8 @@ type Bundle struct {
 	Modules []Module `json:"modules,omitempty"`
 	// ModuleRules are the lines in the configuration of modprobe that keep modules of RDS away.
 	ModuleRules []ModuleRule `json:"module_rules,omitempty"`
+	// AbsentModules are those of RDS that the kernel is known to come without.
+	AbsentModules []string `json:"absent_modules,omitempty"`
 	// LockedMemory is the limit of memory that a process like this one may lock, in
 	// bytes or "unlimited".
 	LockedMemory string `json:"locked_memory_limit,omitempty"`
@@ -80,11 +82,12 @@ func Collect(ctx context.Context, cfg *Config) (*Bundle, error) {
 		cfg = &Config{}
 	}
 	b := &Bundle{
-		Snapshot:     &Snapshot{Time: time.Now()},
-		Release:      readLine("/proc/sys/kernel/osrelease"),
-		Modules:      readModules("/sys/module"),
-		ModuleRules:  readModuleRules(),
-		LockedMemory: lockedMemory("/proc/self/limits"),
+		Snapshot:      &Snapshot{Time: time.Now()},
+		Release:       readLine("/proc/sys/kernel/osrelease"),
+		Modules:       readModules("/sys/module"),
+		ModuleRules:   readModuleRules(),
+		AbsentModules: readAbsentModules(),
+		LockedMemory:  lockedMemory("/proc/self/limits"),
 	}
 	b.Host, _ = os.Hostname()
 	err := sys.InNetNS(cfg.NetNS, func() error {

@@ -55,3 +55,13 @@ func readModuleRules() []ModuleRule {
 	}
 	return rules
 }
+
+func readAbsentModules() []string {
+	var absent []string
+	for _, name := range moduleNames {
+		if (module.System{}).Absent(name) {
+			absent = append(absent, name)
+		}
+	}
+	return absent
+}

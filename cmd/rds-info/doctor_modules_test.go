@@ -46,6 +46,9 @@ func TestDoctorNamesTheModule(t *testing.T) {
 			{Check: "socket", Verdict: "fail", Reason: "the module rds is not loaded", Remedy: "modprobe rds_tcp"},
 			{Check: "module", Verdict: "fail", Subject: "rds", Reason: "it is not loaded", Remedy: "modprobe rds_tcp"},
 		}},
+		{"a kernel without the module", "none", "mkdir /tmp/other && echo kernel/fs/ext4.ko: > /tmp/other/modules.dep && mount --bind /tmp/other /lib/modules/$(uname -r) && " + doctor, []finding{
+			{Check: "socket", Verdict: "fail", Reason: "the module rds is not loaded, and this kernel comes without it", Remedy: "linux-modules-extra-$(uname -r)"},
+		}},
 		{"a module blocked in modprobe.d", "none", "printf '# hardening\\ninstall rds /bin/false\\nblacklist rds_tcp\\n' > /etc/modprobe.d/zz-test.conf; " + doctor, []finding{
 			{Check: "socket", Verdict: "fail", Reason: `"install rds /bin/false" in /etc/modprobe.d/zz-test.conf, line 2 stops it from being loaded`, Remedy: "remove line 2 of /etc/modprobe.d/zz-test.conf, then modprobe"},
 			{Check: "module", Verdict: "fail", Subject: "rds_tcp", Reason: `"blacklist rds_tcp" in /etc/modprobe.d/zz-test.conf, line 3 stops the kernel from loading it by itself`},

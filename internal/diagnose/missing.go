@@ -14,6 +14,8 @@ import (
 type Modules interface {
 	Loaded(name string) bool
 	Blocked(name string, aliases ...string) (module.Rule, bool)
+	// Absent reports whether the kernel is known to come without the module.
+	Absent(name string) bool
 }
 
 // A Missing is a module that is not loaded.
@@ -22,12 +24,14 @@ type Missing struct {
 	// Rule keeps it away if Ruled.
 	Rule  module.Rule
 	Ruled bool
+	// Absent is whether the kernel comes without it.
+	Absent bool
 }
 
 // Find returns what is known of a module that is not loaded.
 func Find(m Modules, name string) Missing {
 	rule, ruled := m.Blocked(name, module.Aliases(name)...)
-	return Missing{name, rule, ruled}
+	return Missing{name, rule, ruled, m.Absent(name)}
 }
 
 // Transport returns the module that a local address lacks if no transport serves it, false
@@ -49,6 +53,8 @@ func (m Missing) Blocked() bool { return m.Ruled && !m.Rule.Blacklisted() }
 // that it is not loaded; empty if nothing does.
 func (m Missing) Because() string {
 	switch {
+	case m.Absent:
+		return ", and this kernel comes without it"
 	case m.Blocked():
 		return fmt.Sprintf(", and %v stops it from being loaded", m.Rule)
 	case m.Ruled:
@@ -59,11 +65,17 @@ func (m Missing) Because() string {
 
 // Remedy is the command that loads the module, and what is to be done before.
 func (m Missing) Remedy() string {
-	if m.Blocked() {
+	switch {
+	case m.Absent:
+		return install
+	case m.Blocked():
 		return fmt.Sprintf("remove line %d of %s, then %s", m.Rule.Line, m.Rule.File, m.command())
 	}
 	return m.command()
 }
+
+// install gets a module that the kernel comes without.
+const install = "install the package with more modules of this kernel, linux-modules-extra-$(uname -r) on Ubuntu or kernel-modules-extra on Fedora and RHEL, or boot a kernel that has it"
 
 func (m Missing) command() string {
 	switch m.Module {
@@ -79,6 +91,8 @@ func (m Missing) command() string {
 // is not loaded. hint is a further way to get it, where nothing keeps it away.
 func (m Missing) Explain(hint string) string {
 	switch {
+	case m.Absent:
+		return m.Because() + ": " + install
 	case m.Blocked():
 		return m.Because() + ": remove that line, then " + m.command()
 	case m.Ruled:

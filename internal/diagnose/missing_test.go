@@ -11,6 +11,7 @@ import (
 type modules struct {
 	loaded []string
 	rules  map[string]module.Rule
+	absent []string
 }
 
 func (m modules) Loaded(name string) bool { return slices.Contains(m.loaded, name) }
@@ -19,6 +20,8 @@ func (m modules) Blocked(name string, _ ...string) (module.Rule, bool) {
 	r, ok := m.rules[name]
 	return r, ok
 }
+
+func (m modules) Absent(name string) bool { return slices.Contains(m.absent, name) }
 
 func TestTheTransportThatIsMissing(t *testing.T) {
 	blacklist := module.Rule{File: "/etc/modprobe.d/a.conf", Line: 3, Text: "blacklist rds_tcp"}
@@ -40,6 +43,9 @@ func TestTheTransportThatIsMissing(t *testing.T) {
 		{name: "an install line does", modules: modules{rules: map[string]module.Rule{"rds_tcp": install}},
 			because: `, and "install rds_tcp /bin/false" in /etc/modprobe.d/b.conf, line 1 stops it from being loaded`,
 			remedy:  "remove line 1 of /etc/modprobe.d/b.conf, then modprobe rds_tcp, or rds_rdma for InfiniBand and RoCE"},
+		{name: "what the kernel comes without cannot be loaded", modules: modules{absent: []string{"rds_tcp"}, rules: map[string]module.Rule{"rds_tcp": install}},
+			because: ", and this kernel comes without it",
+			remedy:  "install the package with more modules of this kernel, linux-modules-extra-$(uname -r) on Ubuntu or kernel-modules-extra on Fedora and RHEL, or boot a kernel that has it"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, ok := Transport(tt.modules)

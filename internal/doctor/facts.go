@@ -70,6 +70,9 @@ func (f *Facts) Blocked(name string, _ ...string) (module.Rule, bool) {
 	return module.Rule{}, false
 }
 
+// Absent reports whether the kernel is known to come without a module.
+func (f *Facts) Absent(name string) bool { return slices.Contains(f.Last.AbsentModules, name) }
+
 // isLocal reports whether the namespace has the address.
 func (f *Facts) isLocal(a netip.Addr) bool { return f.Last.Namespace.HasAddress(a) }
 

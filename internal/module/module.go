@@ -29,6 +29,35 @@ func (s System) Loaded(name string) bool {
 	return err == nil
 }
 
+// Absent reports whether the running kernel is known to come without the module: modprobe cannot
+// load it then. Where the kernel's directory of modules cannot be read, as in a container, it is not known.
+func (s System) Absent(name string) bool {
+	release, err := os.ReadFile(s.path("/proc/sys/kernel/osrelease"))
+	if err != nil {
+		return false
+	}
+	dir := s.path("/lib/modules/" + strings.TrimSpace(string(release)))
+	dep, err := os.ReadFile(filepath.Join(dir, "modules.dep"))
+	if err != nil {
+		return false
+	}
+	builtin, _ := os.ReadFile(filepath.Join(dir, "modules.builtin")) // not all kernels have some
+	return !lists(string(dep), name) && !lists(string(builtin), name)
+}
+
+// lists tells whether one of the lines begins with the path of the module, such as
+// kernel/net/rds/rds.ko.xz: or kernel/net/rds/rds.ko.
+func lists(lines, name string) bool {
+	for line := range strings.Lines(lines) {
+		path, _, _ := strings.Cut(strings.TrimSpace(line), ":")
+		base, _, _ := strings.Cut(filepath.Base(path), ".ko")
+		if canonical(base) == canonical(name) {
+			return true
+		}
+	}
+	return false
+}
+
 // A Rule is a line in the configuration of modprobe that keeps a module from
 // being loaded.
 type Rule struct {

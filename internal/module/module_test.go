@@ -63,3 +63,25 @@ func TestLoaded(t *testing.T) {
 		t.Error("want rds loaded and rds_tcp not")
 	}
 }
+
+func TestAbsent(t *testing.T) {
+	const osrelease, dir = "proc/sys/kernel/osrelease", "lib/modules/6.1.0/"
+	for _, tt := range []struct {
+		name  string
+		files map[string]string
+		want  bool
+	}{
+		{"a kernel with the module", map[string]string{osrelease: "6.1.0\n", dir + "modules.dep": "kernel/net/rds/rds.ko: kernel/lib/x.ko\nkernel/net/rds/rds-tcp.ko.xz: kernel/net/rds/rds.ko.xz\n"}, false},
+		{"a kernel with it built in", map[string]string{osrelease: "6.1.0\n", dir + "modules.dep": "", dir + "modules.builtin": "kernel/net/rds/rds_tcp.ko\n"}, false},
+		{"a kernel without", map[string]string{osrelease: "6.1.0\n", dir + "modules.dep": "kernel/net/rds/rds.ko:\nkernel/x.ko: kernel/net/rds/rds_tcp.ko\n"}, true},
+		{"another kernel's directory", map[string]string{osrelease: "6.2.0\n", dir + "modules.dep": ""}, false},
+		{"a container without any", map[string]string{osrelease: "6.1.0\n"}, false},
+		{"no /proc", nil, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := system(t, tt.files).Absent("rds_tcp"); got != tt.want {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+		})
+	}
+}

@@ -56,7 +56,12 @@ end
 				}
 			}
 			if o.placeholder != "" {
-				b.WriteString(" -x" + fishWords(o.kind, o.words))
+				// -x is -r without files, which -F would not bring back.
+				take := " -x"
+				if o.kind == fileName && len(o.words) == 0 {
+					take = " -r"
+				}
+				b.WriteString(take + fishWords(o.kind, o.words))
 			}
 			fmt.Fprintf(&b, " -d %s\n", fishQuoted(o.usage))
 		}
@@ -69,9 +74,9 @@ func fishWords(kind wordKind, words []string) string {
 	case len(words) > 0:
 		return " -a " + fishQuoted(strings.Join(words, " "))
 	case kind == fileName:
-		return " -a '(__fish_complete_path)'"
+		return " -F"
 	case kind == commandName:
-		return " -a '(__fish_complete_command; __fish_complete_path)'"
+		return " -a '(__fish_complete_command; __fish_complete_path (commandline -ct))'"
 	case kind == hostName:
 		return " -a '(__fish_print_hostnames)'"
 	case kind == netnsName:

@@ -172,6 +172,9 @@ func TestShellsComplete(t *testing.T) {
 				{"rds-shell -s ", []string{"dark", "light"}, []string{"check"}},
 				{"rds-shell --filter p", []string{"peer=", "port="}, nil},
 				{"rds-shell --from a", []string{"a file"}, []string{"check"}},
+				{"rds-shell --from /etc/host", []string{"hosts"}, []string{"a file"}},
+				{"rds-shell --from=/etc/host", []string{"hosts"}, []string{"a file"}},
+				{"rds-shell diff /etc/host", []string{"hosts"}, []string{"a file"}},
 				{"rds-shell --name ", nil, []string{"check", "dark"}},
 				{"rds-shell --name check --", []string{"--all"}, []string{"--down"}},
 				{"rds-shell -a check --", []string{"--down", "--critical", "--help"}, []string{"--all"}},
@@ -194,6 +197,7 @@ func TestShellsComplete(t *testing.T) {
 				got := all[n]
 				for i := range got {
 					got[i] = strings.ReplaceAll(strings.TrimRight(got[i], " "), `\`, "")
+					got[i] = got[i][strings.LastIndex(got[i], "/")+1:] // zsh has the directory apart
 				}
 				for _, w := range tt.want {
 					if !slices.Contains(got, w) {

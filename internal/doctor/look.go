@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -100,7 +99,7 @@ func (f *Facts) watch(ctx context.Context, cfg *rdsinfo.Config, interval time.Du
 
 // reach finds the host's address and the way to it, and pings it.
 func (h *Host) reach(ctx context.Context, cfg *Config, b *rdsinfo.Bundle) {
-	addrs, err := lookup(ctx, h.Name)
+	addrs, err := new(target.Finder).Lookup(ctx, h.Name)
 	if err != nil {
 		h.Err = err
 		return
@@ -130,23 +129,6 @@ func (h *Host) reach(ctx context.Context, cfg *Config, b *rdsinfo.Bundle) {
 		return
 	}
 	h.PingErr = h.ping(ctx, cfg, targets)
-}
-
-func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
-	if a, err := netip.ParseAddr(host); err == nil {
-		return []netip.Addr{a.Unmap()}, nil
-	}
-	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return nil, err
-	}
-	for i := range addrs {
-		addrs[i] = addrs[i].Unmap()
-	}
-	if len(addrs) == 0 {
-		return nil, errors.New("the name has none")
-	}
-	return addrs, nil
 }
 
 // checkIsHost refuses addresses that stand for none or for many.

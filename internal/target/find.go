@@ -45,7 +45,7 @@ func (f *Finder) Find(ctx context.Context, host string) ([]Target, error) {
 	if err := f.CheckModule(); err != nil {
 		return nil, err
 	}
-	addrs, err := f.lookup(ctx, host)
+	addrs, err := f.Lookup(ctx, host)
 	if err != nil {
 		return nil, &Error{What: fmt.Sprintf("Cannot parse destination address <%s>", host), Err: err}
 	}
@@ -82,8 +82,8 @@ func (f *Finder) withTOS(t Target) ([]Target, error) {
 	return ts, nil
 }
 
-// lookup returns the addresses of a host, at least one.
-func (f *Finder) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+// Lookup returns the addresses of a host, at least one.
+func (f *Finder) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	network := f.Network
 	if network == "" {
 		network = "ip"
@@ -194,7 +194,7 @@ func (f *Finder) sourceByName(ctx context.Context, dst netip.Addr) (netip.Addr, 
 	if dst.Is4() {
 		family.Network = "ip4"
 	}
-	as, err := family.lookup(ctx, f.Source)
+	as, err := family.Lookup(ctx, f.Source)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("there is no such interface, nor such a host: %w", err)
 	}

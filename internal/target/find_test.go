@@ -113,7 +113,7 @@ func TestLookup(t *testing.T) {
 		{"", "a b", "it is neither an address nor a name"},
 	} {
 		f := &Finder{Network: tt.network, Resolver: resolver}
-		as, err := f.lookup(t.Context(), tt.host)
+		as, err := f.Lookup(t.Context(), tt.host)
 		var list []string
 		for _, a := range as {
 			list = append(list, a.String())
@@ -127,7 +127,7 @@ func TestLookup(t *testing.T) {
 		}
 	}
 	f := &Finder{Network: "ip6", Resolver: fakeResolver{netip.MustParseAddr("10.9.0.2")}}
-	if _, err := f.lookup(t.Context(), "db1"); err == nil || !strings.Contains(err.Error(), "db1 has no address of the family") {
+	if _, err := f.Lookup(t.Context(), "db1"); err == nil || !strings.Contains(err.Error(), "db1 has no address of the family") {
 		t.Errorf("a name of the other family only: %v", err)
 	}
 }

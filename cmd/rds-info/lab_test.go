@@ -27,6 +27,12 @@ func unread(t *testing.T, to string) *rdssock.Conn {
 	return c
 }
 
+// hasRDMA tells whether the lab has the transport infiniband, and so its table.
+func hasRDMA() bool {
+	_, err := os.Stat("/sys/module/rds_rdma")
+	return err == nil
+}
+
 func TestTablesArePrintedInTheirOrder(t *testing.T) {
 	labtest.Need(t, labtest.RDS, labtest.TCP)
 	var titles []string
@@ -38,7 +44,11 @@ func TestTablesArePrintedInTheirOrder(t *testing.T) {
 		titles = append(titles, strings.Join(regexp.MustCompile(`(?m)^[A-Z].*:$`).FindAllString(r.Stdout, -1), " "))
 	}
 	all := "TCP Connections: Counters: RDS Sockets: RDS Connections: Receive Message Queue: Send Message Queue: Retransmit Message Queue:"
-	for i, want := range []string{all, "Counters: RDS Connections:", "Counters: RDS Connections:", all} {
+	some := "Counters: RDS Connections:"
+	if hasRDMA() {
+		all, some = "RDS IB Connections: "+all, "RDS IB Connections: "+some
+	}
+	for i, want := range []string{all, some, some, all} {
 		if titles[i] != want {
 			t.Errorf("tables %q, want %q", titles[i], want)
 		}
@@ -47,17 +57,25 @@ func TestTablesArePrintedInTheirOrder(t *testing.T) {
 
 func TestATableAskedForAloneThatIsAbsentIsAnError(t *testing.T) {
 	labtest.Need(t, labtest.RDS)
-	for _, tt := range []struct {
+	type absent struct {
 		args   []string
 		status int
 		stderr string
-	}{
-		{[]string{"-I"}, 2, "rds-info: Unable get statistics: Protocol not available\nrds-info: table of InfiniBand connections: the kernel has no such table: it comes with the module rds_rdma\n"},
-		{[]string{"-I", "--layout", "2.3"}, 2, "rds-info: Unable to get statistics to process the \"IB transport connections\" info request: Protocol not available\n"},
+	}
+	tests := []absent{
 		{[]string{"-p"}, 2, "it comes with the module rds of an Oracle UEK kernel"},
-		{[]string{"-Ic"}, 0, "Protocol not available"},
-		{nil, 0, "Protocol not available"},
-	} {
+		{[]string{"-pc"}, 0, "Protocol not available"},
+		{[]string{"--layout", "2.3"}, 0, "\"paths\" info request: Protocol not available"},
+	}
+	if !hasRDMA() {
+		tests = append(tests, []absent{
+			{[]string{"-I"}, 2, "rds-info: Unable get statistics: Protocol not available\nrds-info: table of InfiniBand connections: the kernel has no such table: it comes with the module rds_rdma\n"},
+			{[]string{"-I", "--layout", "2.3"}, 2, "rds-info: Unable to get statistics to process the \"IB transport connections\" info request: Protocol not available\n"},
+			{[]string{"-Ic"}, 0, "Protocol not available"},
+			{nil, 0, "Protocol not available"},
+		}...)
+	}
+	for _, tt := range tests {
 		r := labtest.RunOn(t, 0, tt.args...)
 		if r.Status != tt.status || !strings.Contains(r.Stderr, tt.stderr) {
 			t.Errorf("%q: status %d, stderr %q; want %d, %q", tt.args, r.Status, r.Stderr, tt.status, tt.stderr)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rdskit/rdskit/internal/labtest"
@@ -96,6 +97,38 @@ func TestRDMAOfAllSizesAndModes(t *testing.T) {
 				port += 10
 				t.Run(args, func(t *testing.T) { operations(t, port, args) })
 			}
+		}
+	}
+}
+
+// A user who may lock no memory can register none.
+func TestRDMAThatCannotBeSaysWhy(t *testing.T) {
+	labtest.Need(t, labtest.RDMA, labtest.Root)
+	here, there := labtest.HCA(t, 1).IPv4().String(), labtest.HCA(t, 2).IPv4().String()
+	const memlock = 8 // RLIMIT_MEMLOCK
+	var was syscall.Rlimit
+	if err := syscall.Getrlimit(memlock, &was); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Setrlimit(memlock, &was)
+	for i, tt := range []struct {
+		name, args, want string
+		memlock          uint64
+		status           int
+	}{
+		{"no locked memory", "-D 8K", "(Operation not permitted)\nno memory may be locked for RDMA (-D), RLIMIT_MEMLOCK is 0: raise it (ulimit -l)", 0, 1},
+		{"no registration without a message", "-D 8K --rdma-use-get-mr 1", "leave --rdma-use-get-mr out", was.Cur, 2},
+	} {
+		if err := syscall.Setrlimit(memlock, &syscall.Rlimit{Cur: tt.memlock, Max: was.Max}); err != nil {
+			t.Fatal(err)
+		}
+		cmd := labtest.Command(t, strings.Fields(fmt.Sprintf("--self -r %s -s %s -p %d -T 1 --warmup 0.4 %s", here, there, 7600+10*i, tt.args))...)
+		if tt.memlock == 0 {
+			// The directory of the test binary may not be open to other users.
+			cmd.Path, cmd.SysProcAttr = "/proc/self/exe", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		}
+		if r := labtest.StartOn(t, 0, cmd).Finish(t); r.Status != tt.status || !strings.Contains(r.Stderr, tt.want) {
+			t.Errorf("%s: status %d, want %d\n%s", tt.name, r.Status, tt.status, r.Stderr)
 		}
 	}
 }

@@ -107,11 +107,7 @@ func (o *options) refuse() error {
 
 // explain puts what C says about an error first.
 func (o *options) explain(err error) error {
-	var send *stress.SendError
-	switch {
-	case errors.As(err, &send):
-		return fmt.Errorf("%w\n%s", err, send.Explain())
-	case errors.Is(err, syscall.EADDRINUSE):
+	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("bind() failed, errno: %d (Address already in use)\n%w: another rds-stress runs there, or -p names other ports", int(syscall.EADDRINUSE), err)
 	}
 	var peer *stress.PeerError

@@ -36,8 +36,8 @@ func Self(ctx context.Context, a *Active) (*Summary, error) {
 	a.Conn.Close()
 	select {
 	case perr := <-passive:
-		// Why the other side could not start says more than that it is gone.
-		if perr != nil && err != nil {
+		// Why one side could not start says more than that the other saw it go.
+		if err != nil && perr != nil && !errors.Is(perr, control.ErrClosed) {
 			err = perr
 		}
 	case <-time.After(drainTime):

@@ -477,20 +477,29 @@ type SendError struct {
 	Size  int // bytes
 }
 
+// Error begins as C does.
 func (e *SendError) Error() string {
-	return fmt.Sprintf("sendto() failed, errno: %d (%s)", int(e.Errno), strerror.Text(e.Errno))
+	text := fmt.Sprintf("sendto() failed, errno: %d (%s)", int(e.Errno), strerror.Text(e.Errno))
+	if e.To.IsValid() {
+		text += "\n" + e.explain()
+	}
+	return text
 }
 
 // Unwrap returns the Errno.
 func (e *SendError) Unwrap() error { return e.Errno }
 
-// Explain says what the kernel had against it.
-func (e *SendError) Explain() string {
+// explain says what the kernel had against it.
+func (e *SendError) explain() string {
 	switch e.Errno {
 	case syscall.EMSGSIZE:
 		return fmt.Sprintf("a message of %d bytes is longer than the socket's send buffer, which net.core.wmem_max caps without CAP_NET_ADMIN, or than 1 MiB", e.Size)
 	case syscall.EINVAL:
 		return "the kernel takes no such control message or destination: " + e.To.String()
+	case syscall.EPERM: // net/rds/rdma.c:__rds_rdma_map
+		return "no memory may be locked for RDMA (-D), RLIMIT_MEMLOCK is 0: raise it (ulimit -l), or give CAP_IPC_LOCK"
+	case syscall.ENOMEM:
+		return "the kernel or the device has no memory for it: less depth (-d), fewer tasks (-t) or smaller operations (-D) need less"
 	}
 	return "to " + e.To.String()
 }

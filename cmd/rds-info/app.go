@@ -176,6 +176,9 @@ func (o *options) printEveryNamespace(ctx context.Context) error {
 			name = fmt.Sprint(ns.Inode)
 		}
 		if err := o.readAndPrint(ctx, &rdsinfo.Config{NetNS: int(ns.File.Fd())}, name); err != nil {
+			if isSetNS(err) {
+				return explainNetNS(name, err)
+			}
 			return fmt.Errorf("network namespace %s: %w", name, err)
 		}
 	}

@@ -256,6 +256,16 @@ func TestWhatLooksLikeNoOptionIsRefused(t *testing.T) {
 	}
 }
 
+func TestANamespaceOfAnotherKindIsRefused(t *testing.T) {
+	labtest.Need(t, labtest.RDS, labtest.Root)
+	for _, args := range [][]string{{"-n"}, {"doctor"}, {"watch"}, {"snapshot", "/dev/null"}} {
+		r := labtest.RunOn(t, 0, append(args, "--netns", "/proc/self/ns/mnt")...)
+		if want := "rds-info: /proc/self/ns/mnt: setns: invalid argument: it is a namespace of another kind than of the network\n"; r.Status != 2 || r.Stdout != "" || r.Stderr != want {
+			t.Errorf("%q: %+v, want %q", args, r, want)
+		}
+	}
+}
+
 // The reason of a failure is told once.
 func TestAnAbsentTableIsToldOfOnce(t *testing.T) {
 	bundle := bundleOf(t, "uml-6.1.176-tcp")

@@ -50,7 +50,7 @@ func (s *source) with(f func(*rdsinfo.Config) error) error {
 		defer ns.Close()
 		cfg.NetNS = int(ns.Fd())
 	}
-	return f(cfg)
+	return explainNetNS(string(s.netns), f(cfg))
 }
 
 // snapshot takes tables, or has those of the bundle.

@@ -129,14 +129,32 @@ func explainSocket(err error) error {
 	if !errors.As(err, &errno) {
 		return err
 	}
-	if se, ok := errors.AsType[*os.SyscallError](err); ok && se.Syscall == "setns" {
-		return fmt.Errorf("cannot enter the network namespace, which takes root and the name of one: %w", err)
+	if isSetNS(err) {
+		return err
 	}
 	hint := ""
 	if errno == syscall.EAFNOSUPPORT {
 		hint = ": the module rds is not loaded" + diagnose.Find(module.System{}, "rds").Explain(", or give --load")
 	}
 	return &cli.ExitError{Status: cli.CannotTry, Err: errors.New("Unable to create socket: " + cText(errno) + hint)}
+}
+
+func isSetNS(err error) bool {
+	se, ok := errors.AsType[*os.SyscallError](err)
+	return ok && se.Syscall == "setns"
+}
+
+// explainNetNS says what keeps a network namespace from being entered, if that is what err is.
+func explainNetNS(name string, err error) error {
+	switch {
+	case !isSetNS(err):
+		return err
+	case errors.Is(err, syscall.EPERM):
+		return fmt.Errorf("network namespace %s: %w: run it as root", name, err)
+	case errors.Is(err, syscall.EINVAL):
+		return fmt.Errorf("%s: %w: it is a namespace of another kind than of the network", name, err)
+	}
+	return fmt.Errorf("network namespace %s: %w", name, err)
 }
 
 // cText is the text of an errno in C, which begins with a capital letter.

@@ -68,7 +68,7 @@ func TestExamine(t *testing.T) {
 			"ok address 10.9.0.1: transport tcp, since rds_tcp serves every local address, and rds_rdma is not loaded",
 			"ok listener tcp port 16385: rds_tcp listens at ::; firewalls have to let it through in both directions",
 			"ok sysctl: 4 have their defaults",
-			"ok parameter: 1 have their defaults",
+			"ok parameter: 1 has its default",
 			"ok buffer net.core.wmem_max: it is 4194304 bytes",
 			"ok buffer net.core.rmem_max: it is 4194304 bytes",
 			"skip rdma: this host has no RDMA device",
@@ -207,7 +207,7 @@ func TestExamine(t *testing.T) {
 			return f
 		}, "sysctl,buffer,namespace", []string{
 			"info namespace net:[1]: it is not the initial network namespace: it has no transport infiniband and no net.rds parameters but those of tcp",
-			"ok sysctl: 1 have their defaults",
+			"ok sysctl: 1 has its default",
 			"skip sysctl: net.rds.* but for net.rds.tcp.* exist in the initial network namespace only, which cannot be entered: run this there, or as root",
 			"skip buffer: net.core.wmem_max and rmem_max exist in the initial network namespace only, which cannot be entered: run this there, or as root",
 		}},

@@ -95,7 +95,10 @@ func judge(f *Facts, r *report, settings []setting, values map[string]string) {
 			r.info(s.name, "it is %s, and %s by default: %s", v, s.def[0], s.what)
 		}
 	}
-	if usual > 0 {
+	switch {
+	case usual == 1:
+		r.ok("", "1 has its default")
+	case usual > 1:
 		r.ok("", "%d have their defaults", usual)
 	}
 }

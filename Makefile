@@ -157,6 +157,7 @@ test-lab-rdma: lab-qemu
 	$(call test-in,--kernel $(word 1,$(kernels)) --machines 2) -run '$(call tests,$(machines))' $(call packages,$(machines))
 
 # User-Mode Linux does not have the address space that the race detector takes.
+# With it the compiler checks conversions of pointers, too (-d=checkptr).
 .PHONY: test-lab-race
 test-lab-race: TESTFLAGS = -short -race
 test-lab-race: export CGO_ENABLED = 1

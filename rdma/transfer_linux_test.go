@@ -292,8 +292,7 @@ func grow(n int) byte {
 	return grow(n-1) + b[n]
 }
 
-// Memory that a peer reaches may be of a file in memory, of huge pages, and of a disk's file
-// where the kernel lets devices keep its pages.
+// Memory that a peer reaches may be of a file in memory, and of huge pages.
 func TestMappedFilesAreMoved(t *testing.T) {
 	labtest.Need(t, labtest.RDMA, labtest.Root)
 	owner, peer := pair(t)

@@ -52,7 +52,7 @@ func TestEveryMessageIsAccountedForOnBothSides(t *testing.T) {
 	needHosts(t, 2)
 	for i, args := range []string{
 		"-v", "-o -v", "-t 4 -v", "-d 64 -v", "-q 8K -v", "-q 64K -v", "-Q 3", "--show-histogram", "--crc",
-		"--size-range 63-9000 -v --seed 5", "--rate 200", "--always-bursty -d 4", "--sync-always-bursty -d 4 -t 2", "-a 100 -v",
+		"--size-range 63-9000 -v --seed 5", "--rate 200", "--always-bursty -d 4 --rate 200", "--sync-always-bursty -d 4 -t 2", "-a 100 -v",
 	} {
 		t.Run(args, func(t *testing.T) {
 			a, p := runBoth(t, 5000+100*i, args+" -T 1 --warmup 0.4 --json")

@@ -337,6 +337,7 @@ func (w *worker) send(phase phase) {
 	}
 	if w.interval > 0 {
 		w.scheduled()
+		w.burst.step(w)
 		return
 	}
 	started := time.Duration(-1)

@@ -387,3 +387,14 @@ func TestSIGINTEndsWhatHasNotBegun(t *testing.T) {
 		t.Errorf("a client that says nothing: status %d after %v, %s", r.Status, time.Since(began), r.Stderr)
 	}
 }
+
+func TestTooFewDescriptorsAreNamed(t *testing.T) {
+	labtest.Need(t, labtest.RDS)
+	cmd := labtest.Command(t, "--self", "-r", "127.0.0.1", "-s", "127.0.0.2", "-t", "40", "-p", "8860")
+	cmd.Args = append([]string{"sh", "-c", `ulimit -n 20; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
+	r := labtest.StartOn(t, 0, cmd).Finish(t)
+	if r.Status != 2 || !strings.Contains(r.Stderr, "too many open files") || !strings.Contains(r.Stderr, "ulimit -n") {
+		t.Errorf("status %d: %s", r.Status, r.Stderr)
+	}
+}

@@ -110,6 +110,9 @@ func (o *options) explain(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("bind() failed, errno: %d (Address already in use)\n%w: another rds-stress runs there, or -p names other ports", int(syscall.EADDRINUSE), err)
 	}
+	if errors.Is(err, syscall.EMFILE) {
+		return fmt.Errorf("%w: each task has sockets of its own, so that fewer (-t) or a higher limit of open files (ulimit -n) is the way out", err)
+	}
 	var peer *stress.PeerError
 	if errors.As(err, &peer) || errors.Is(err, stress.ErrPeerGone) {
 		return &cli.ExitError{Status: cli.Failed, Err: err}

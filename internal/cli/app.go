@@ -58,7 +58,7 @@ func Run(ctx context.Context, app *App, operands Operands, args []string) int {
 	case line.has("version") && app.Version != "":
 		_, err = fmt.Fprintf(app.Writer, "%s version %s\n", app.Name, app.Version)
 	default:
-		err = runUrfave(ctx, app, line)
+		err = line.run(ctx, app)
 	}
 	return report(app, line, err)
 }
@@ -93,18 +93,27 @@ func addStandardFlags(app *App) {
 	}
 }
 
-func runUrfave(ctx context.Context, app *App, line *commandLine) error {
-	app.ExitErrHandler = func(*Context, error) {}
-	app.OnUsageError = func(_ *Context, err error, _ bool) error { return line.usageError(err) }
-	for _, c := range app.Commands {
-		c.OnUsageError = app.OnUsageError
+// run calls the action of app, or of the command on the line, with what was given. App.Run of
+// urfave/cli would parse the line once more and look each flag up among all of them, by regular
+// expressions: most of what a short command cost.
+func (l *commandLine) run(ctx context.Context, app *App) error {
+	set, err := l.bind(app.Flags)
+	if err != nil {
+		return err
 	}
-	if app.Action == nil {
-		app.Action = func(*Context) error {
-			return &UsageError{Reason: "no command given: want one of " + strings.Join(commandNames(app), ", ")}
+	c := cli.NewContext(app, set, &Context{Context: ctx})
+	action := app.Action
+	if l.command != nil {
+		if set, err = l.bind(l.command.Flags); err != nil {
+			return err
 		}
+		c = cli.NewContext(app, set, c)
+		c.Command, action = l.command, l.command.Action
 	}
-	return app.RunContext(ctx, line.normal())
+	if action == nil {
+		return &UsageError{Reason: "no command given: want one of " + strings.Join(commandNames(app), ", ")}
+	}
+	return action(c)
 }
 
 func commandNames(app *App) []string {

@@ -105,13 +105,13 @@ func grammarOptions(flags []Flag) []grammarOption {
 			continue
 		}
 		o := grammarOption{usage: usageText(d)}
-		for _, n := range f.Names() {
+		for _, n := range namesOf(f) {
 			o.names = append(o.names, dashed(n))
 		}
 		if takesValue(f) {
 			o.placeholder = placeholder(f)
 			o.kind = kindOf(o.placeholder)
-			if slices.Contains(f.Names(), "netns") {
+			if slices.Contains(namesOf(f), "netns") {
 				o.kind = netnsName
 			}
 			if g, ok := f.(*GenericFlag); ok {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -86,7 +87,7 @@ func parse(app *App, mode Operands, args []string) (*commandLine, error) {
 // one.
 func (l *commandLine) misplaced() error {
 	for _, o := range l.options {
-		name := o.flag.Names()[0]
+		name := namesOf(o.flag)[0]
 		if name == "help" || name == "version" || name == completionFlag {
 			continue
 		}
@@ -177,38 +178,31 @@ func (l *commandLine) parseCluster(flags []Flag, arg string, rest []string) ([]s
 	return rest, nil
 }
 
-// normal returns the command line in the form that urfave/cli reads as
-// intended: each option under its first name with its value attached (a flag may
-// not be used under two names), then "--", then the operands.
-func (l *commandLine) normal() []string {
-	args := []string{l.program}
-	if l.command == nil {
-		for _, o := range l.options {
-			args = append(args, o.normal())
-		}
-		args = append(args, "--")
-		return append(args, l.operands...)
-	}
-	var own []string
+// bind gives the options to their flags, of those among flags, in the order of the line, and
+// returns the set of what was given, each under its first name.
+//
+// A flag that was not given is not applied: its Destination keeps what it holds.
+func (l *commandLine) bind(flags []Flag) (*flag.FlagSet, error) {
+	set := flag.NewFlagSet(l.program, flag.ContinueOnError)
 	for _, o := range l.options {
-		if slices.Contains(l.command.Flags, o.flag) {
-			own = append(own, o.normal())
-		} else {
-			args = append(args, o.normal())
+		if !slices.Contains(flags, o.flag) {
+			continue
+		}
+		name := namesOf(o.flag)[0]
+		if set.Lookup(name) == nil {
+			if err := o.flag.Apply(set); err != nil {
+				return nil, err
+			}
+		}
+		value := o.value
+		if !o.valued {
+			value = "true"
+		}
+		if err := set.Set(name, value); err != nil {
+			return nil, &UsageError{Option: o.spelled, Value: o.value, valued: o.valued, Reason: err.Error()}
 		}
 	}
-	args = append(args, "--", l.command.Name)
-	args = append(args, own...)
-	args = append(args, "--")
-	return append(args, l.operands...)
-}
-
-func (o option) normal() string {
-	name := "--" + o.flag.Names()[0]
-	if o.valued {
-		return name + "=" + o.value
-	}
-	return name
+	return set, set.Parse(append([]string{"--"}, l.operands...))
 }
 
 // has reports whether the flag of that name was given.
@@ -217,7 +211,7 @@ func (l *commandLine) has(name string) bool {
 		return false
 	}
 	for _, o := range l.options {
-		if o.flag.Names()[0] == name {
+		if namesOf(o.flag)[0] == name {
 			return true
 		}
 	}
@@ -227,24 +221,11 @@ func (l *commandLine) has(name string) bool {
 // value is the last one that was given to the flag of that name.
 func (l *commandLine) value(name string) string {
 	for _, o := range slices.Backward(l.options) {
-		if o.flag.Names()[0] == name {
+		if namesOf(o.flag)[0] == name {
 			return o.value
 		}
 	}
 	return ""
-}
-
-// usageError turns the error of urfave/cli and of package flag below it into a
-// UsageError that names the option as it was spelled. Package flag gives its
-// reason only within its text.
-func (l *commandLine) usageError(err error) error {
-	for _, o := range l.options {
-		prefix := fmt.Sprintf("invalid value %q for flag -%s: ", o.value, o.flag.Names()[0])
-		if reason, ok := strings.CutPrefix(err.Error(), prefix); ok {
-			return &UsageError{Option: o.spelled, Value: o.value, valued: true, Reason: reason}
-		}
-	}
-	return &UsageError{Reason: err.Error()}
 }
 
 func takesValue(f Flag) bool {
@@ -252,9 +233,23 @@ func takesValue(f Flag) bool {
 	return ok && d.TakesValue()
 }
 
+// namesOf are the names of f, the first one first. Flag.Names finds the same, with a regular expression
+// for each name.
+func namesOf(f Flag) []string {
+	switch f := f.(type) {
+	case *BoolFlag:
+		return append([]string{f.Name}, f.Aliases...)
+	case *StringFlag:
+		return append([]string{f.Name}, f.Aliases...)
+	case *GenericFlag:
+		return append([]string{f.Name}, f.Aliases...)
+	}
+	return f.Names()
+}
+
 func lookup(flags []Flag, name string) Flag {
 	for _, f := range flags {
-		if slices.Contains(f.Names(), name) {
+		if slices.Contains(namesOf(f), name) {
 			return f
 		}
 	}
@@ -268,7 +263,7 @@ func lookupLong(flags []Flag, name string) (Flag, error) {
 	var found []Flag
 	var names []string
 	for _, f := range flags {
-		for _, n := range f.Names() {
+		for _, n := range namesOf(f) {
 			if utf8.RuneCountInString(n) == 1 || !strings.HasPrefix(n, name) {
 				continue
 			}

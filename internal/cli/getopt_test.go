@@ -139,7 +139,7 @@ func ownGetopt(mode Operands, args []string) string {
 }
 
 func fullName(f Flag, abbreviation string) string {
-	for _, n := range f.Names() {
+	for _, n := range namesOf(f) {
 		if len(n) > 1 && strings.HasPrefix(n, abbreviation) {
 			return n
 		}
@@ -204,21 +204,28 @@ func TestCommandsHaveOptionsOfTheirOwn(t *testing.T) {
 			Commands: []*Command{{Name: "run", Flags: []Flag{&StringFlag{Name: "hosts", Aliases: []string{"n"}}}}},
 		}
 	}
-	line, err := parse(app(), StopAtOperand, strings.Fields("test -v run -n2 ls -l -- x"))
+	a := app()
+	var seen *Context
+	a.Commands[0].Action = func(c *Context) error { seen = c; return nil }
+	line, err := parse(a, StopAtOperand, strings.Fields("test -v run -n2 ls -l -- x"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"test", "--v", "--", "run", "--hosts=2", "--", "ls", "-l", "--", "x"}
-	if diff := cmp.Diff(want, line.normal()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+	if err := line.run(t.Context(), a); err != nil || seen == nil {
+		t.Fatalf("run gives error %v", err)
+	}
+	if !seen.Bool("v") || seen.String("hosts") != "2" || !seen.IsSet("hosts") || seen.Command != a.Commands[0] {
+		t.Errorf("got v %t, hosts %q, command %q", seen.Bool("v"), seen.String("hosts"), seen.Command.Name)
+	}
+	if diff := cmp.Diff([]string{"ls", "-l", "--", "x"}, seen.Args().Slice()); diff != "" {
+		t.Errorf("operands (-want +got):\n%s", diff)
 	}
 	if _, err := parse(app(), StopAtOperand, strings.Fields("test rum")); err == nil || !strings.Contains(err.Error(), `"rum"`) || !strings.Contains(err.Error(), "run") {
 		t.Errorf("an unknown command: got error %v, want one that names it and the commands there are", err)
 	}
 }
 
-// FuzzParse looks for command lines on which the rewritten form means
-// something else to urfave/cli than parse understood.
+// FuzzParse looks for command lines that mean something else to the action than parse understood.
 func FuzzParse(f *testing.F) {
 	for _, l := range getoptLines {
 		f.Add(strings.Join(strings.Fields(l), "\x00"), true)
@@ -230,34 +237,37 @@ func FuzzParse(f *testing.F) {
 			mode = Permute
 		}
 		args := append([]string{"test"}, strings.Split(joined, "\x00")...)
-		line, err := parse(&App{Name: "test", Flags: testFlags()}, mode, args)
+		app := &App{Name: "test", Flags: testFlags()}
+		line, err := parse(app, mode, args)
 		if err != nil {
 			return
 		}
 		last := map[string]string{}
 		for _, o := range line.options {
-			last[o.flag.Names()[0]] = o.value
+			last[namesOf(o.flag)[0]] = o.value
 		}
 		ran := false
-		app := &App{Name: "test", Flags: testFlags(), HideHelp: true, HideHelpCommand: true, HideVersion: true}
 		app.Action = func(c *Context) error {
 			ran = true
 			if !slices.Equal(c.Args().Slice(), line.operands) {
 				t.Errorf("%q: operands %q, want %q", args, c.Args().Slice(), line.operands)
 			}
 			for _, f := range app.Flags {
-				name := f.Names()[0]
+				name := namesOf(f)[0]
 				want, given := last[name]
 				if _, ok := f.(*cli.StringFlag); ok && c.String(name) != want {
 					t.Errorf("%q: %s is %q, want %q", args, name, c.String(name), want)
 				} else if !ok && c.Bool(name) != given {
 					t.Errorf("%q: %s is %v, want %v", args, name, c.Bool(name), given)
 				}
+				if c.IsSet(name) != given {
+					t.Errorf("%q: %s is said to be given: %t", args, name, !given)
+				}
 			}
 			return nil
 		}
-		if err := app.Run(line.normal()); err != nil || !ran {
-			t.Fatalf("%q: urfave/cli refuses %q: %v", args, line.normal(), err)
+		if err := line.run(t.Context(), app); err != nil || !ran {
+			t.Fatalf("%q: the action does not run: %v", args, err)
 		}
 	})
 }

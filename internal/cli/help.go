@@ -63,7 +63,7 @@ func isVisible(f Flag) bool {
 // written "-c, --count N".
 func flagNames(f Flag) string {
 	var letters, words []string
-	for _, n := range f.Names() {
+	for _, n := range namesOf(f) {
 		if len(n) == 1 {
 			letters = append(letters, "-"+n)
 		} else {

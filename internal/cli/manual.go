@@ -13,7 +13,7 @@ import (
 //	.It Fl c , -count Ar N
 //
 // The error lists the options that one has and the other has not, and those
-// that take a value in one only.
+// that take a value in one only, and options that are declared twice.
 //
 // If a command has a subsection of the page (".Ss rds-info check"), that names each of its options,
 // if only as one that is described elsewhere, and describes no other's.
@@ -21,11 +21,12 @@ func CheckManual(app *App, page string) error {
 	addStandardFlags(app)
 	have := make(map[string]bool) // whether the option takes a value
 	addOptions(have, app.Flags)
+	faults := namedTwice(app.Name, app.Flags)
 	for _, c := range app.Commands {
 		addOptions(have, c.Flags)
+		faults = append(faults, namedTwice(app.Name+" "+c.Name, c.Flags)...)
 	}
 	described := manualOptions(page)
-	var faults []string
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		value, ok := described[name]
 		switch {
@@ -56,10 +57,25 @@ func addOptions(have map[string]bool, flags []Flag) {
 		if !isVisible(f) {
 			continue
 		}
-		for _, name := range f.Names() {
+		for _, name := range namesOf(f) {
 			have[dashed(name)] = takesValue(f)
 		}
 	}
+}
+
+// namedTwice finds names that two flags of one command line have.
+func namedTwice(command string, flags []Flag) []string {
+	seen := make(map[string]bool)
+	var faults []string
+	for _, f := range flags {
+		for _, name := range namesOf(f) {
+			if seen[name] {
+				faults = append(faults, fmt.Sprintf("%s has %s twice", command, dashed(name)))
+			}
+			seen[name] = true
+		}
+	}
+	return faults
 }
 
 // dashed is the name of an option as it is written.
@@ -122,7 +138,7 @@ func checkSubsection(c *Command, section string) []string {
 	own := make(map[string]bool)
 	var faults []string
 	for _, f := range c.Flags {
-		names := f.Names()
+		names := namesOf(f)
 		for _, n := range names {
 			own[dashed(n)] = true
 		}

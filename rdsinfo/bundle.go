@@ -145,26 +145,30 @@ func (b *Bundle) Write(w io.Writer) error {
 	return e.Encode(storedBundle{bundleFormat, bundleVersion, b})
 }
 
-// ReadBundle reads what Write wrote. A bundle of a later version is refused.
-func ReadBundle(r io.Reader) (*Bundle, error) {
-	limited := &io.LimitedReader{R: r, N: maxBundle}
+// ReadBundle reads what Write wrote. A bundle of a later version is refused, and one of more than 128 MiB.
+func ReadBundle(r io.Reader) (*Bundle, error) { return readBundle(r, maxBundle) }
+
+func readBundle(r io.Reader, max int64) (*Bundle, error) {
+	limited := &io.LimitedReader{R: r, N: max + 1}
 	stored := storedBundle{Bundle: &Bundle{}}
 	d := json.NewDecoder(limited)
-	if err := d.Decode(&stored); err != nil {
-		if limited.N <= 0 {
-			err = fmt.Errorf("it is longer than %d bytes", maxBundle)
-		}
-		return nil, fmt.Errorf("not a bundle of rds-info: %w", err)
+	err := d.Decode(&stored)
+	follows := error(nil)
+	if err == nil {
+		_, follows = d.Token()
 	}
 	switch {
+	case limited.N == 0:
+		return nil, fmt.Errorf("not a bundle of rds-info: it is longer than %d bytes", max)
+	case err != nil:
+		return nil, fmt.Errorf("not a bundle of rds-info: %w", err)
 	case stored.Format != bundleFormat:
 		return nil, fmt.Errorf("not a bundle of rds-info: its format is %q, not %q", stored.Format, bundleFormat)
 	case stored.Version != bundleVersion:
 		return nil, fmt.Errorf("a bundle of version %d: this program reads version %d", stored.Version, bundleVersion)
 	case stored.Snapshot == nil:
 		return nil, fmt.Errorf("the bundle has no snapshot")
-	}
-	if _, err := d.Token(); err != io.EOF {
+	case follows != io.EOF:
 		return nil, fmt.Errorf("something follows the bundle")
 	}
 	return stored.Bundle, nil

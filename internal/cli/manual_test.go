@@ -42,6 +42,31 @@ Not
 	}
 }
 
+// The parser would take one of the two and leave the other at its default.
+func TestCheckManualFindsOptionsThatAreDeclaredTwice(t *testing.T) {
+	one := func(names ...string) Flag { return &BoolFlag{Name: names[0], Aliases: names[1:]} }
+	for _, tt := range []struct {
+		name         string
+		own, command []Flag
+		want         string // "" if none is
+	}{
+		{"each once, though the command has those of the program again", []Flag{one("json"), one("q")}, []Flag{one("json"), one("quiet", "q")}, ""},
+		{"a name of the program", []Flag{one("json"), one("q"), one("json")}, nil, "rds-test has --json twice"},
+		{"a letter that is a name and an alias", []Flag{one("q"), one("quiet", "q"), one("json")}, nil, "rds-test has -q twice"},
+		{"a letter of a command", []Flag{one("json"), one("q")}, []Flag{one("quiet", "q"), one("json", "q")}, "rds-test check has -q twice"},
+		{"within one option", []Flag{one("json"), one("q")}, []Flag{one("quiet", "q", "q")}, "rds-test check has -q twice"},
+	} {
+		app := &App{Name: "rds-test", Flags: tt.own, Commands: []*Command{{Name: "check", Flags: tt.command}}}
+		err := CheckManual(app, ".Sh OPTIONS\n.It Fl -json\n.It Fl q , -quiet\n.It Fl h , -help\n")
+		switch {
+		case tt.want == "" && err != nil && strings.Contains(err.Error(), "twice"):
+			t.Errorf("%s: got %v", tt.name, err)
+		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}
+
 func TestCheckManualOfCommands(t *testing.T) {
 	app := func() *App {
 		return &App{

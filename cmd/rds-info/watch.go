@@ -18,12 +18,12 @@ type watchOptions struct {
 	filter filterValue
 	count  cli.Number
 
-	terminal *os.File
-	stdout   *output
+	keyboard, terminal *os.File
+	stdout             *output
 }
 
 func watchCommand(terminal *os.File, out *output) *cli.Command {
-	o := &watchOptions{terminal: terminal, stdout: out}
+	o := &watchOptions{keyboard: os.Stdin, terminal: terminal, stdout: out}
 	return &cli.Command{
 		Name:      "watch",
 		Usage:     "show what moves, again and again",
@@ -33,7 +33,7 @@ func watchCommand(terminal *os.File, out *output) *cli.Command {
 			&cli.GenericFlag{Name: "count", Value: &o.count, Usage: "end after `N` times; 0 has no end"},
 		}, o.source.flags()[:2]...),
 		Description: `Connections, unread messages and counters are sorted by what moves most; stuck
-and congested ones are marked. If stdout is no terminal, each is a line.`,
+and congested ones are marked. The key q ends it. If stdout is no terminal, each is a line.`,
 		Action: o.run,
 	}
 }
@@ -55,40 +55,39 @@ func (o *watchOptions) run(c *cli.Context) error {
 		if err != nil {
 			return explainSocket(err)
 		}
-		show, restore := o.display(ctx)
-		defer restore()
+		d := o.display(ctx)
+		defer d.close()
 		ticker := time.NewTicker(interval.Duration)
 		defer ticker.Stop()
 		portsBefore := o.ports(ctx)
 		frame := info.NewFrame(before, before, o.filter.Filter)
-		if err := show(frame, true); err != nil {
-			return err
-		}
-		for shown := uint64(0); o.count.Value == 0 || shown < o.count.Value; {
+		err = d.again(frame)
+		for shown := uint64(0); err == nil && (o.count.Value == 0 || shown < o.count.Value); {
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-redraw:
-				if err := show(frame, true); err != nil {
-					return err
+			case key := <-d.keys:
+				if key == 'q' {
+					return nil
 				}
-				continue
+			case <-redraw:
+				err = d.again(frame)
+			case <-d.lost:
+				err = d.again(frame)
 			case <-ticker.C:
+				after, rerr := rdsinfo.Read(cfg, info.FrameTables()...)
+				if rerr != nil {
+					return explainSocket(rerr)
+				}
+				frame = info.NewFrame(before, after, o.filter.Filter)
+				ports := o.ports(ctx)
+				frame.ComparePorts(portsBefore, ports)
+				before, portsBefore = after, ports
+				err = d.show(frame)
+				shown++
 			}
-			after, err := rdsinfo.Read(cfg, info.FrameTables()...)
-			if err != nil {
-				return explainSocket(err)
-			}
-			frame = info.NewFrame(before, after, o.filter.Filter)
-			ports := o.ports(ctx)
-			frame.ComparePorts(portsBefore, ports)
-			before, portsBefore = after, ports
-			if err := show(frame, false); err != nil {
-				return err
-			}
-			shown++
 		}
-		return nil
+		return err
 	})
 }
 
@@ -101,23 +100,29 @@ func (o *watchOptions) ports(ctx context.Context) []rdsinfo.RDMACounter {
 	return counters
 }
 
-// display returns what shows a frame, for the first time or again, and what ends it.
-func (o *watchOptions) display(ctx context.Context) (show func(f *info.Frame, again bool) error, restore func()) {
-	if !cli.IsTerminal(o.terminal) || os.Getenv("TERM") == "dumb" {
-		return o.lines, func() {}
-	}
-	screen := cli.OpenScreen(ctx, o.terminal)
-	return func(f *info.Frame, _ bool) error {
-		width, height := screen.Size()
-		return screen.Show(f.Screen("rds-info watch", width, height))
-	}, screen.Close
+// A display is what shows frames.
+type display struct {
+	show  func(*info.Frame) error // a new one
+	again func(*info.Frame) error // the same
+	close func()
+	keys  <-chan byte     // that were typed
+	lost  <-chan struct{} // what was shown is to be shown again
 }
 
-// lines prints a frame as lines, and none twice.
-func (o *watchOptions) lines(f *info.Frame, again bool) error {
-	if again {
-		return nil
+func (o *watchOptions) display(ctx context.Context) display {
+	if !cli.IsTerminal(o.terminal) || os.Getenv("TERM") == "dumb" {
+		return display{show: o.lines, again: func(*info.Frame) error { return nil }, close: func() {}}
 	}
+	screen := cli.OpenScreen(ctx, o.keyboard, o.terminal)
+	show := func(f *info.Frame) error {
+		width, height := screen.Size()
+		return screen.Show(f.Screen("rds-info watch", width, height))
+	}
+	return display{show: show, again: show, close: screen.Close, keys: screen.Keys(), lost: screen.Redraw()}
+}
+
+// lines prints a frame as lines.
+func (o *watchOptions) lines(f *info.Frame) error {
 	lines := f.Lines()
 	if len(lines) == 0 {
 		lines = []string{f.Time.Format(time.TimeOnly) + " nothing moved"}

@@ -37,7 +37,7 @@ func TestAScreenLeavesTheTerminalAsItWas(t *testing.T) {
 		want string
 	}{
 		{"when it is closed, even twice", func(t *testing.T, f *os.File) {
-			s := OpenScreen(t.Context(), f)
+			s := OpenScreen(t.Context(), f, f)
 			if err := s.Show([]string{"one", "two"}); err != nil {
 				t.Error(err)
 			}
@@ -46,7 +46,7 @@ func TestAScreenLeavesTheTerminalAsItWas(t *testing.T) {
 		}, enterScreen + shown + leaveScreen},
 		{"when its context is done, and shows nothing then", func(t *testing.T, f *os.File) {
 			ctx, cancel := context.WithCancel(t.Context())
-			s := OpenScreen(ctx, f)
+			s := OpenScreen(ctx, f, f)
 			cancel()
 			s.ended.Wait()
 			if err := s.Show([]string{"late"}); err != nil {
@@ -55,7 +55,7 @@ func TestAScreenLeavesTheTerminalAsItWas(t *testing.T) {
 			s.Close()
 		}, enterScreen + leaveScreen},
 		{"and does not take it twice when the process continues", func(t *testing.T, f *os.File) {
-			s := OpenScreen(t.Context(), f)
+			s := OpenScreen(t.Context(), f, f)
 			if err := syscall.Kill(os.Getpid(), syscall.SIGCONT); err != nil {
 				t.Fatal(err)
 			}
@@ -76,7 +76,7 @@ func TestAScreenLeavesTheTerminalAsItWas(t *testing.T) {
 
 func TestAScreenThatIsNoTerminalHasAnOrdinarySize(t *testing.T) {
 	written(t, func(f *os.File) {
-		s := OpenScreen(t.Context(), f)
+		s := OpenScreen(t.Context(), f, f)
 		defer s.Close()
 		if w, h := s.Size(); w != 80 || h != 24 {
 			t.Errorf("%d by %d", w, h)
@@ -90,7 +90,7 @@ func TestAScreenThatCannotBeWrittenToIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	s := OpenScreen(t.Context(), f)
+	s := OpenScreen(t.Context(), f, f)
 	defer s.Close()
 	if err := s.Show([]string{strings.Repeat("x", 10)}); !isWriteError(err) {
 		t.Errorf("error %v", err)

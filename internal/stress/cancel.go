@@ -27,9 +27,9 @@ func (r *Run) Cancel() ([]Cancellation, error) {
 	var whole answer
 	for _, a := range ask(r, func(w *worker) (a answer) {
 		w.canceled = true
-		for _, to := range w.remotes {
+		for i, to := range w.remotes {
 			began := r.now()
-			if errno := w.sock.Cancel(to, w.scope); errno != 0 {
+			if errno := w.sock.Cancel(&w.names[i]); errno != 0 {
 				a.err = errors.Join(a.err, os.NewSyscallError("setsockopt RDS_CANCEL_SENT_TO", errno))
 				continue
 			}

@@ -174,8 +174,8 @@ func play(t *testing.T, p *player, cfg *Config, conns []*rdssock.Conn, r *transc
 			conn.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
 			n, from, err := conn.ReadFromAddrPort(b)
 			if err == nil && from.Port() != 0 {
-				j := int(from.Port() - p.first)
-				p.receive(t, p.flows[i][j], b[:n])
+				j := int(from.Port() - cfg.port(0))
+				p.receive(t, i, j, b[:n])
 				note(true, b[:n])
 			}
 			for j, f := range p.flows[i] {

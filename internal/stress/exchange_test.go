@@ -239,29 +239,37 @@ func parseTranscript(t *testing.T, text string) *transcript {
 // A player has the flows of one side.
 type player struct {
 	shape     flow.Shape
+	cfg       *Config
 	undecided bool
 	flows     [][]*flow.Flow // by own task, and the peer's
-	first     uint16         // the port of task 0
 }
 
 func newPlayer(cfg *Config) *player {
-	p := &player{shape: cfg.Shape, undecided: cfg.DetectLayout, first: cfg.port(0)}
+	p := &player{shape: cfg.Shape, cfg: cfg, undecided: cfg.DetectLayout}
 	p.shape.Prepare()
-	for i := range cfg.Tasks {
-		p.flows = append(p.flows, nil)
+	p.newFlows()
+	return p
+}
+
+func (p *player) newFlows() {
+	cfg := p.cfg
+	p.flows = make([][]*flow.Flow, cfg.Tasks)
+	for i := range p.flows {
 		for j := range cfg.Tasks {
 			f := flow.New(&p.shape, netip.AddrPortFrom(cfg.Local, cfg.port(i)), netip.AddrPortFrom(cfg.Peer, cfg.port(j)))
 			p.flows[i] = append(p.flows[i], f)
 		}
 	}
-	return p
 }
 
-func (p *player) receive(t *testing.T, f *flow.Flow, b []byte) {
+// receive takes in a message to task i of the peer's task j.
+func (p *player) receive(t *testing.T, i, j int, b []byte) {
 	t.Helper()
 	if p.undecided {
 		p.shape.Layout, p.undecided = flow.Detect(b), false
+		p.newFlows()
 	}
+	f := p.flows[i][j]
 	if r := f.Receive(b); r.Fault != flow.NoFault {
 		t.Errorf("message of C: %v: %x", r.Fault, b[:p.shape.Layout])
 	}
@@ -366,11 +374,12 @@ func replayMessages(t *testing.T, p *player, lines []string, got *transcript) {
 		if peer {
 			local, remote = remote, local
 		}
-		f := p.flows[local-p.first][remote-p.first]
+		i, j := int(local-p.cfg.port(0)), int(remote-p.cfg.port(0))
 		b := wire.AppendPattern(header, size) // without -v any will do
 		if peer {
-			p.receive(t, f, b)
+			p.receive(t, i, j, b)
 		} else {
+			f := p.flows[i][j]
 			if h.Op == wire.Ack && f.Owes() == 0 || h.Op == wire.Request && f.Full() {
 				t.Fatalf("%q is not due", line)
 			}

@@ -251,6 +251,7 @@ func (p *rdmaReplay) sent(e event) {
 			p.t.Fatal("a request too many")
 		}
 		header, _ = p.flow.Request(p.worker.shape.ReqSize)
+		header = header[:p.worker.shape.Layout]
 		control = p.remote.request(0, header)
 		p.compare(e, header, control)
 		if len(e.along) > 0 {
@@ -264,6 +265,7 @@ func (p *rdmaReplay) sent(e event) {
 		p.t.Fatal("an answer too early")
 	}
 	header, _ = p.flow.Ack()
+	header = header[:p.worker.shape.Layout]
 	control = p.remote.answer(0, header)
 	p.compare(e, header, control)
 	p.remote.answered(0, header)

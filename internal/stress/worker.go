@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -40,7 +41,8 @@ type worker struct {
 	shape   flow.Shape // its own, since the layout may be found out from what arrives
 	sock    *transport.Socket
 	remotes []netip.AddrPort
-	scope   uint32
+	names   []transport.Name // of remotes
+	base    int              // the port of the peer's task 0
 	dialect cmsg.Dialect
 	sizes   *rand.Rand // nil if they do not vary
 	size    int        // of the next request if it was drawn: one that was refused keeps it
@@ -79,6 +81,8 @@ func newWorker(r *Run, task int) (*worker, error) {
 	w := &worker{
 		run: r, task: task, shape: c.Shape, undecided: c.DetectLayout,
 		remotes:   make([]netip.AddrPort, c.Tasks),
+		names:     make([]transport.Name, c.Tasks),
+		base:      int(c.port(0)),
 		flows:     make([]*flow.Flow, c.Tasks),
 		congested: make([]bool, c.Tasks),
 		lat:       newLatencies(), spare: newLatencies(),
@@ -102,8 +106,9 @@ func newWorker(r *Run, task int) (*worker, error) {
 		return nil, err
 	}
 	w.dialect = w.sock.Conn().Dialect()
-	if zone := c.Peer.Zone(); zone != "" {
-		if w.scope, err = scope(zone); err != nil {
+	var zone uint32
+	if name := c.Peer.Zone(); name != "" {
+		if zone, err = scope(name); err != nil {
 			w.close()
 			return nil, err
 		}
@@ -114,11 +119,11 @@ func newWorker(r *Run, task int) (*worker, error) {
 			return nil, err
 		}
 	}
-	plainLocal := netip.AddrPortFrom(c.Local.WithZone(""), local.Port())
-	for i := range w.flows {
+	for i := range w.remotes {
 		w.remotes[i] = netip.AddrPortFrom(c.Peer.WithZone(""), c.port(i))
-		w.flows[i] = flow.New(&w.shape, plainLocal, w.remotes[i])
+		w.names[i] = transport.NewName(w.remotes[i], zone)
 	}
+	w.newFlows()
 	if c.MinReqSize < c.Shape.ReqSize {
 		w.sizes = rand.New(rand.NewPCG(c.Seed, uint64(task)))
 	}
@@ -126,6 +131,15 @@ func newWorker(r *Run, task int) (*worker, error) {
 		w.interval = time.Duration(float64(c.Tasks) / c.Rate * float64(time.Second))
 	}
 	return w, nil
+}
+
+// newFlows makes the flows, of messages whose layout is known as far as can be.
+func (w *worker) newFlows() {
+	c := w.run.cfg
+	local := netip.AddrPortFrom(c.Local.WithZone(""), c.port(w.task))
+	for i, remote := range w.remotes {
+		w.flows[i] = flow.New(&w.shape, local, remote)
+	}
 }
 
 // close closes the socket, which has to be out of the loop.
@@ -214,15 +228,12 @@ func (w *worker) receive() bool {
 		w.vain = false
 		now := w.run.now()
 		for i := range n {
-			data, control, from := w.sock.Message(i)
-			if w.remote != nil {
-				w.remote.dest = 0
-			}
-			if len(control) > 0 {
+			data, control, name := w.sock.Message(i)
+			if len(control) > 0 || w.remote != nil {
 				w.control(control)
 			}
-			if from.IsValid() {
-				w.message(data, from, now)
+			if len(name) > 0 {
+				w.message(data, name, now)
 			}
 		}
 		if !w.sock.More(n) {
@@ -232,23 +243,30 @@ func (w *worker) receive() bool {
 	return true
 }
 
+// sender is the number of the peer's task that has this name, -1 if none has it.
+func (w *worker) sender(name []byte) int {
+	if port, ok := transport.Port(name); ok {
+		if n := port - w.base; uint(n) < uint(len(w.names)) && w.names[n].Equal(name) {
+			return n
+		}
+	}
+	// With IPv6, the kernel may give it a scope.
+	return slices.Index(w.remotes, transport.Source(name))
+}
+
 // message takes in one message.
-func (w *worker) message(data []byte, from netip.AddrPort, now time.Duration) {
-	if from.Port() == 0 {
-		return // the answer to a ping
+func (w *worker) message(data, name []byte, now time.Duration) {
+	task := w.sender(name)
+	if task < 0 {
+		w.stranger(transport.Source(name))
+		return
 	}
 	if len(data) == 0 && w.remote != nil {
 		return // it came with a read whose answer follows
 	}
-	c := w.run.cfg
-	task := int(from.Port() - c.Port - 1)
-	if task >= c.Tasks || from.Addr() != w.remotes[0].Addr() {
-		w.stats.Foreign++
-		w.finding(Finding{Fault: flow.Unexpected, From: from})
-		return
-	}
 	if w.undecided {
 		w.shape.Layout, w.undecided = flow.Detect(data), false
+		w.newFlows()
 	}
 	f := w.flows[task]
 	r := f.Receive(data)
@@ -256,18 +274,32 @@ func (w *worker) message(data []byte, from netip.AddrPort, now time.Duration) {
 		w.remote.received(task, data, &r)
 	}
 	if r.Fault != flow.NoFault {
-		w.finding(Finding{Fault: r.Fault, From: from, Seq: r.Seq, Index: r.Index, Length: len(data), Mismatch: f.Mismatch(data, r)})
+		w.finding(Finding{Fault: r.Fault, From: w.remotes[task], Seq: r.Seq, Index: r.Index, Length: len(data), Mismatch: f.Mismatch(data, r)})
 	}
 	w.gap.progress(now)
 	if r.Op == wire.Ack {
-		rtt := now - time.Duration(r.SentAt)
-		w.stats.recordRTT(rtt)
-		w.lat.RTT.Record(rtt)
-		w.gap.answered(now, time.Duration(r.SentAt))
-		if c.OutlierAbove > 0 && rtt > c.OutlierAbove {
-			w.run.outlier(rtt)
-		}
+		w.answered(now, time.Duration(r.SentAt))
 	}
+}
+
+// answered notes that a request sent at a time has its answer.
+func (w *worker) answered(now, sent time.Duration) {
+	rtt := now - sent
+	w.stats.recordRTT(rtt)
+	w.lat.RTT.Record(rtt)
+	w.gap.answered(now, sent)
+	if above := w.run.cfg.OutlierAbove; above > 0 && rtt > above {
+		w.run.outlier(rtt)
+	}
+}
+
+// stranger notes a message that is of no flow, unless it is the answer to a ping.
+func (w *worker) stranger(from netip.AddrPort) {
+	if from.Port() == 0 {
+		return
+	}
+	w.stats.Foreign++
+	w.finding(Finding{Fault: flow.Unexpected, From: from})
 }
 
 func (w *worker) finding(f Finding) {
@@ -277,6 +309,9 @@ func (w *worker) finding(f Finding) {
 
 // control takes in notifications, and what comes with a message.
 func (w *worker) control(b []byte) {
+	if w.remote != nil {
+		w.remote.dest = 0
+	}
 	it := cmsg.Parse(w.dialect, b)
 	for it.Next() {
 		m := it.Message()
@@ -404,19 +439,18 @@ func (w *worker) request(n int, clock *time.Duration, at time.Duration) bool {
 		}
 		size = w.size
 	}
-	header, payload := f.Request(size)
+	head, tail := f.Request(size)
 	var control []byte
 	if w.remote != nil {
-		control = w.remote.request(n, header)
+		control = w.remote.request(n, head)
 	}
-	if !w.transmit(n, header, payload, control) {
+	if !w.transmit(n, head, tail, control) {
 		return false
 	}
 	if w.remote != nil {
-		w.remote.requested(n, header)
+		w.remote.requested(n, head)
 	}
 	f.RequestSent(size, int64(at))
-	w.size = 0
 	now := w.run.now()
 	w.stats.SendTime += now - *clock
 	*clock = now
@@ -430,28 +464,35 @@ func (w *worker) acks(n int) bool {
 		if w.remote != nil && !w.remote.fenced(n) {
 			return !w.full && w.err == nil
 		}
-		header, payload := f.Ack()
+		head, tail := f.Ack()
 		var control []byte
 		if w.remote != nil {
-			control = w.remote.answer(n, header)
+			control = w.remote.answer(n, head)
 		}
-		if !w.transmit(n, header, payload, control) {
+		if !w.transmit(n, head, tail, control) {
 			return !w.full && w.err == nil
 		}
 		if w.remote != nil {
-			w.remote.answered(n, header)
+			w.remote.answered(n, head)
 		}
 		f.AckSent()
 	}
 	return w.sends > 0
 }
 
-func (w *worker) transmit(n int, header, payload, control []byte) bool {
+func (w *worker) transmit(n int, head, tail, control []byte) bool {
 	w.sends--
-	errno := w.sock.Send(header, payload, control, w.remotes[n], w.scope)
-	if errno == 0 {
-		return true
+	var errno syscall.Errno
+	if control == nil {
+		errno = w.sock.Send(head, tail, &w.names[n])
+	} else {
+		errno = w.sock.SendControl(head, tail, control, &w.names[n])
 	}
+	return errno == 0 || w.refused(n, errno, len(head)+len(tail))
+}
+
+// refused notes why the kernel did not take a message of so many bytes, and returns false.
+func (w *worker) refused(n int, errno syscall.Errno, size int) bool {
 	if w.remote != nil && w.remote.hold(errno) {
 		return false
 	}
@@ -466,7 +507,7 @@ func (w *worker) transmit(n int, header, payload, control []byte) bool {
 		}
 		w.congested[n], w.anyCongested = true, true
 	default:
-		w.fail(&SendError{Errno: errno, To: w.remotes[n], Size: len(header) + len(payload)})
+		w.fail(&SendError{Errno: errno, To: w.remotes[n], Size: size})
 	}
 	return false
 }

@@ -34,7 +34,7 @@ func (b *Batch) Resize(n int) {
 	b.hdrs, b.iovs, b.names = b.hdrs[:n], b.iovs[:n], b.names[:n]
 }
 
-// Set sets the room for message i. It goes before each Recv, since the kernel
+// Set sets the room for message i. It, or Again, goes before each Recv, since the kernel
 // shrinks the room for control messages to what arrived.
 func (b *Batch) Set(i int, data, oob []byte) {
 	h := &b.hdrs[i].hdr
@@ -47,6 +47,13 @@ func (b *Batch) Set(i int, data, oob []byte) {
 	h.Name = &b.names[i][0]
 	h.Namelen = uint32(len(b.names[i]))
 	h.Flags = 0
+}
+
+// Again makes room for message i as Set did last, with oobn bytes for control messages.
+func (b *Batch) Again(i, oobn int) {
+	h := &b.hdrs[i].hdr
+	h.SetControllen(oobn)
+	h.Namelen = uint32(len(b.names[i]))
 }
 
 // Clear drops the references to the buffers of all messages.

@@ -67,12 +67,21 @@ func (m *Msg) SetName(ap netip.AddrPort, scope uint32) {
 	m.hdr.Namelen = uint32(abi.PutSockaddr(&m.name, ap, scope))
 }
 
+// SetTo is SetName for a Name, which the Msg refers to until the next of either.
+func (m *Msg) SetTo(to *Name) {
+	m.hdr.Name = &to.raw[0]
+	m.hdr.Namelen = uint32(to.n)
+}
+
 // Name is the source of the message that Recv got. ok is false when there is
 // none, which for RDS means that the kernel returned notifications only
 // (net/rds/recv.c:rds_recvmsg).
 func (m *Msg) Name() (ap netip.AddrPort, scope uint32, ok bool) {
-	return abi.ParseSockaddr(m.name[:min(int(m.hdr.Namelen), len(m.name))])
+	return abi.ParseSockaddr(m.RawName())
 }
+
+// RawName is the source address as the kernel wrote it, valid until the next Recv.
+func (m *Msg) RawName() []byte { return m.name[:min(int(m.hdr.Namelen), len(m.name))] }
 
 // HasName reports whether Recv got a message rather than notifications only.
 func (m *Msg) HasName() bool { return m.hdr.Namelen > 0 }
@@ -113,14 +122,13 @@ func (m *Msg) RecvRaw(fd uintptr, flags int) (int, syscall.Errno) {
 	return m.callRaw(unix.SYS_RECVMSG, fd, flags)
 }
 
-// SendtoRaw is sendto(2), without control messages, to where SetName said: it costs the kernel less
-// than sendmsg(2). Otherwise it is as SendRaw.
-func (m *Msg) SendtoRaw(fd uintptr, b []byte, flags int) (int, syscall.Errno) {
+// SendtoRaw is sendto(2), which costs the kernel less than sendmsg(2). Otherwise it is as Msg.SendRaw.
+func SendtoRaw(fd uintptr, b []byte, flags int, to *Name) syscall.Errno {
 	for {
-		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
-			uintptr(flags), uintptr(unsafe.Pointer(m.hdr.Name)), uintptr(m.hdr.Namelen))
+		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
+			uintptr(flags), uintptr(unsafe.Pointer(&to.raw)), uintptr(to.n))
 		if errno != unix.EINTR {
-			return result(n, errno)
+			return errno
 		}
 	}
 }

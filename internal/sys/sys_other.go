@@ -42,24 +42,28 @@ const (
 
 type Msg struct{}
 
-func (*Msg) SetData([]byte)                                      {}
-func (*Msg) SetParts(_, _ []byte)                                {}
-func (*Msg) SetControl([]byte)                                   {}
-func (*Msg) SetName(netip.AddrPort, uint32)                      {}
-func (*Msg) Name() (ap netip.AddrPort, _ uint32, _ bool)         { return ap, 0, false }
-func (*Msg) HasName() bool                                       { return false }
-func (*Msg) Flags() int                                          { return 0 }
-func (*Msg) ControlLen() int                                     { return 0 }
-func (*Msg) Send(uintptr, int) (int, syscall.Errno)              { return 0, syscall.ENOSYS }
-func (*Msg) Recv(uintptr, int) (int, syscall.Errno)              { return 0, syscall.ENOSYS }
-func (*Msg) SendRaw(uintptr, int) (int, syscall.Errno)           { return 0, syscall.ENOSYS }
-func (*Msg) SendtoRaw(uintptr, []byte, int) (int, syscall.Errno) { return 0, syscall.ENOSYS }
-func (*Msg) RecvRaw(uintptr, int) (int, syscall.Errno)           { return 0, syscall.ENOSYS }
+func (*Msg) SetData([]byte)                              {}
+func (*Msg) SetParts(_, _ []byte)                        {}
+func (*Msg) SetControl([]byte)                           {}
+func (*Msg) SetName(netip.AddrPort, uint32)              {}
+func (*Msg) Name() (ap netip.AddrPort, _ uint32, _ bool) { return ap, 0, false }
+func (*Msg) SetTo(*Name)                                 {}
+func (*Msg) RawName() []byte                             { return nil }
+func (*Msg) HasName() bool                               { return false }
+func (*Msg) Flags() int                                  { return 0 }
+func (*Msg) ControlLen() int                             { return 0 }
+func (*Msg) Send(uintptr, int) (int, syscall.Errno)      { return 0, syscall.ENOSYS }
+func (*Msg) Recv(uintptr, int) (int, syscall.Errno)      { return 0, syscall.ENOSYS }
+func (*Msg) SendRaw(uintptr, int) (int, syscall.Errno)   { return 0, syscall.ENOSYS }
+func (*Msg) RecvRaw(uintptr, int) (int, syscall.Errno)   { return 0, syscall.ENOSYS }
+
+func SendtoRaw(uintptr, []byte, int, *Name) syscall.Errno { return syscall.ENOSYS }
 
 type Batch struct{}
 
 func (*Batch) Resize(int)                                     {}
 func (*Batch) Set(int, []byte, []byte)                        {}
+func (*Batch) Again(int, int)                                 {}
 func (*Batch) Clear()                                         {}
 func (*Batch) Message(int) (_, _, _ int, _ []byte)            { return 0, 0, 0, nil }
 func (*Batch) Recv(uintptr, int, int) (int, syscall.Errno)    { return 0, syscall.ENOSYS }

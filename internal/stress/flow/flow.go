@@ -21,7 +21,7 @@ type Shape struct {
 	AnyReqSize       bool
 	// Verify compares payloads with the pattern.
 	Verify bool
-	// Peer says that the other side is rdskit, too: each message then has a
+	// Peer says that the other side is rdskit, too: with Verify each message then has a
 	// pattern of its own, and acks say what they answer. C has one pattern for all
 	// and wants acks in the order of the requests.
 	Peer bool
@@ -42,10 +42,13 @@ func (s *Shape) Prepare() {
 
 func (s *Shape) extra() bool { return s.Peer && !s.RDMA }
 
+// varied says that each message has a pattern of its own.
+func (s *Shape) varied() bool { return s.Peer && s.Verify }
+
 // payload is what message seq of size bytes has behind its header.
 func (s *Shape) payload(seq uint32, size int) []byte {
 	start := 0
-	if s.Peer {
+	if s.varied() {
 		start = wire.Shift(seq)
 	}
 	return s.pattern[start : start+size-int(s.Layout)]
@@ -69,12 +72,15 @@ func Detect(b []byte) wire.Layout {
 	return wire.Async
 }
 
+// MaxWhole is the length in bytes of the longest messages that a Flow has in one piece, which cost the least to send.
+const MaxWhole = 1024
+
 // A Flow is the messages between one local and one remote socket, in both directions.
 // It is not safe for concurrent use.
 type Flow struct {
 	shape  *Shape
-	out    [wire.MaxHeader]byte // the header of the next message
-	expect [wire.MaxHeader]byte // what those of the peer look like
+	out    []byte               // the next message, if it is not longer; or its header
+	expect [wire.MaxHeader]byte // what the headers of the peer look like
 	seq    uint32               // of the next message to send
 
 	in      Sequence
@@ -84,10 +90,12 @@ type Flow struct {
 	Account Account
 }
 
-// New makes the flow between two addresses.
+// New makes the flow between two addresses. The Layout of the shape is then final.
 func New(shape *Shape, local, remote netip.AddrPort) *Flow {
 	f := &Flow{shape: shape, pending: pending{depth: shape.Depth}}
-	shape.Layout.Put(f.out[:], &wire.Header{From: local, To: remote})
+	f.out = make([]byte, max(wire.MaxHeader, min(MaxWhole, max(shape.ReqSize, shape.AckSize))))
+	copy(f.out[shape.Layout:], shape.pattern)
+	shape.Layout.Put(f.out, &wire.Header{From: local, To: remote})
 	shape.Layout.Put(f.expect[:], &wire.Header{From: remote, To: local})
 	return f
 }
@@ -113,9 +121,9 @@ func (f *Flow) Incoming() *Sequence { return &f.in }
 // MissingOf is Sequence.MissingOf for the messages of the peer, which says that it sent so many.
 func (f *Flow) MissingOf(sent uint32) (uint64, bool) { return f.in.MissingOf(sent, f.shape.window()) }
 
-// Request returns header and payload of the next request, which are valid until the next
-// message. Nothing changes until RequestSent.
-func (f *Flow) Request(size int) (header, payload []byte) {
+// Request returns the next request, which is head and tail: its header is in head, and if the message is short, all of
+// it. They are valid until the next message. Nothing changes until RequestSent.
+func (f *Flow) Request(size int) (head, tail []byte) {
 	return f.message(f.pending.nextIndex(), wire.Request, size, 0)
 }
 
@@ -128,7 +136,7 @@ func (f *Flow) RequestSent(size int, at int64) {
 }
 
 // Ack is Request for the answer to the oldest request that Owes counts.
-func (f *Flow) Ack() (header, payload []byte) {
+func (f *Flow) Ack() (head, tail []byte) {
 	o := f.owed.first()
 	return f.message(o.index, wire.Ack, f.shape.AckSize, o.seq)
 }
@@ -141,19 +149,25 @@ func (f *Flow) AckSent() {
 	f.Account.AckBytesSent += uint64(f.shape.AckSize)
 }
 
-func (f *Flow) message(index uint16, op wire.Op, size int, acked uint32) (header, payload []byte) {
+func (f *Flow) message(index uint16, op wire.Op, size int, acked uint32) (head, tail []byte) {
 	s := f.shape
-	header = f.out[:s.Layout]
-	payload = s.payload(f.seq, size)
-	wire.PutMessage(header, f.seq, index, op)
+	if size <= len(f.out) {
+		head = f.out[:size]
+		if s.varied() {
+			copy(head[s.Layout:], s.payload(f.seq, size))
+		}
+	} else {
+		head, tail = f.out[:s.Layout], s.payload(f.seq, size)
+	}
+	wire.PutMessage(head, f.seq, index, op)
 	if s.extra() {
 		e := wire.Extra{Acked: acked}
 		if s.CRC {
-			e.CRC = s.checksum(header, payload)
+			e.CRC = s.checksum(head, s.payload(f.seq, size))
 		}
-		wire.PutExtra(header, e)
+		wire.PutExtra(head, e)
 	}
-	return header, payload
+	return head, tail
 }
 
 // Expire gives up requests that were sent before t, and returns how many.
@@ -225,42 +239,21 @@ type Received struct {
 }
 
 // Receive takes in a message of the peer's socket.
-func (f *Flow) Receive(b []byte) Received {
+func (f *Flow) Receive(b []byte) (r Received) {
 	s := f.shape
 	if len(b) < int(s.Layout) {
 		f.Account.Damaged++
 		return Received{Fault: BadLength}
 	}
-	var r Received
-	r.Expected = f.in.Next()
 	r.Seq, r.Index, r.Op = wire.Message(b)
-	r.Fault = f.inspect(b, r)
-	switch f.in.Add(r.Seq, s.window()) {
-	case InOrder:
-	case Ahead:
-		if r.Fault == NoFault {
-			r.Fault = Skipped
+	r.Expected = f.in.Next()
+	r.Fault = f.inspect(b, r.Seq, r.Index, r.Op)
+	if r.Seq != r.Expected || r.Fault != NoFault {
+		if !f.unexpected(&r) {
+			return r
 		}
-	case Behind:
-		f.Account.Reordered++
-		if r.Fault == NoFault {
-			r.Fault = Reordered
-		}
-	case Duplicate:
-		f.Account.Duplicated++
-		r.Op, r.Fault = 0, Duplicated
-		return r
-	case Implausible:
-		f.Account.Damaged++
-		r.Op, r.Fault = 0, BadSequence
-		return r
-	}
-	if r.Fault >= BadLength {
-		f.Account.Damaged++
-	}
-	if r.Fault == BadHeader {
-		r.Op = 0
-		return r
+	} else {
+		f.in.Advance()
 	}
 	if r.Op == wire.Request {
 		f.Account.RequestsReceived++
@@ -282,14 +275,46 @@ func (f *Flow) Receive(b []byte) Received {
 	return r
 }
 
+// unexpected takes in a message with a fault, or out of order. It reports whether to go on with it.
+func (f *Flow) unexpected(r *Received) bool {
+	switch f.in.Add(r.Seq, f.shape.window()) {
+	case InOrder:
+	case Ahead:
+		if r.Fault == NoFault {
+			r.Fault = Skipped
+		}
+	case Behind:
+		f.Account.Reordered++
+		if r.Fault == NoFault {
+			r.Fault = Reordered
+		}
+	case Duplicate:
+		f.Account.Duplicated++
+		r.Op, r.Fault = 0, Duplicated
+		return false
+	case Implausible:
+		f.Account.Damaged++
+		r.Op, r.Fault = 0, BadSequence
+		return false
+	}
+	if r.Fault >= BadLength {
+		f.Account.Damaged++
+	}
+	if r.Fault == BadHeader {
+		r.Op = 0
+		return false
+	}
+	return true
+}
+
 // inspect compares a message with what the peer should have sent.
-func (f *Flow) inspect(b []byte, r Received) Fault {
+func (f *Flow) inspect(b []byte, seq uint32, index uint16, op wire.Op) Fault {
 	s := f.shape
-	if !s.Layout.SameFlow(b, f.expect[:]) || int(r.Index) >= s.Depth {
+	if !s.Layout.SameFlow(b, f.expect[:]) || int(index) >= s.Depth {
 		return BadHeader
 	}
 	want := s.ReqSize
-	switch r.Op {
+	switch op {
 	case wire.Request:
 		if s.AnyReqSize {
 			want = min(len(b), s.ReqSize)
@@ -306,7 +331,7 @@ func (f *Flow) inspect(b []byte, r Received) Fault {
 	if s.CRC && s.checksum(b, payload) != wire.ParseExtra(b).CRC {
 		return BadPayload
 	}
-	if s.Verify && string(payload) != string(s.payload(r.Seq, len(b))) {
+	if s.Verify && string(payload) != string(s.payload(seq, len(b))) {
 		return BadPayload
 	}
 	return NoFault

@@ -23,7 +23,15 @@ func (p *pending) full() bool { return p.n == p.depth }
 func (p *pending) at(i int) *slot { return &p.slots[(p.head+i)&(len(p.slots)-1)] }
 
 // nextIndex is the index of the next request.
-func (p *pending) nextIndex() uint16 { return uint16((p.oldest + p.n) % p.depth) }
+func (p *pending) nextIndex() uint16 { return uint16(p.turn(p.oldest + p.n)) }
+
+// turn brings an index below twice the depth back to those that there are.
+func (p *pending) turn(index int) int {
+	if index >= p.depth {
+		index -= p.depth
+	}
+	return index
+}
 
 func (p *pending) push(s slot) {
 	if p.n == len(p.slots) {
@@ -60,7 +68,7 @@ func (p *pending) find(index uint16) *slot {
 func (p *pending) settle() {
 	for p.n > 0 && p.at(0).done {
 		p.head = (p.head + 1) & (len(p.slots) - 1)
-		p.oldest = (p.oldest + 1) % p.depth
+		p.oldest = p.turn(p.oldest + 1)
 		p.n--
 	}
 }

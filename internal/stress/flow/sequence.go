@@ -73,6 +73,9 @@ func (s *Sequence) miss(g gap) {
 	s.gaps = append(s.gaps, g)
 }
 
+// Advance is Add for the message that is expected next.
+func (s *Sequence) Advance() { s.next++ }
+
 // Next is the number that is expected next.
 func (s *Sequence) Next() uint32 { return s.next }
 

@@ -3,6 +3,7 @@
 package transport
 
 import (
+	"encoding/binary"
 	"errors"
 	"net/netip"
 	"os"
@@ -35,7 +36,7 @@ type Socket struct {
 	fd   uintptr
 
 	out   sys.Msg
-	whole [copied]byte // a message to send
+	whole [copied]byte // a message to send that came in two parts
 	one   sys.Msg      // for large messages
 	batch sys.Batch
 	small bool
@@ -56,11 +57,13 @@ func Listen(local netip.AddrPort, cfg *rdssock.Config, size int) (*Socket, error
 	if s.small {
 		n = maxBatch
 		s.batch.Resize(n)
-		s.got = n
 	}
 	s.controls = make([][controlSize]byte, n)
-	for range n {
+	for i := range n {
 		s.buffers = append(s.buffers, make([]byte, size+1)) // a longer message shows
+		if s.small {
+			s.batch.Set(i, s.buffers[i], s.controls[i][:])
+		}
 	}
 	return s, nil
 }
@@ -108,27 +111,53 @@ func (s *Socket) attach() error {
 	return nil
 }
 
-// Send sends header and payload as one message, with control messages if there are any. EAGAIN says
-// that the send buffer is full, ENOBUFS that the destination is congested.
-func (s *Socket) Send(header, payload, control []byte, to netip.AddrPort, scope uint32) syscall.Errno {
-	s.out.SetName(to, scope)
-	if n := len(header) + len(payload); n <= len(s.whole) && len(control) == 0 {
-		copy(s.whole[copy(s.whole[:], header):], payload)
-		_, errno := s.out.SendtoRaw(s.fd, s.whole[:n], sys.MSG_DONTWAIT)
-		return errno
+// A Name is where messages are sent to and come from.
+type Name = sys.Name
+
+// NewName returns the Name of an address, which must be valid.
+func NewName(ap netip.AddrPort, scope uint32) Name { return sys.NewName(ap, scope) }
+
+// Port is that of a name that Message returned. ok is false if there is none.
+func Port(name []byte) (port int, ok bool) {
+	if len(name) < abi.SizeofSockaddrIn {
+		return 0, false
 	}
-	s.out.SetParts(header, payload)
+	return int(binary.BigEndian.Uint16(name[2:])), true
+}
+
+// Source is the address of a name that Message returned.
+func Source(name []byte) netip.AddrPort {
+	ap, _, _ := abi.ParseSockaddr(name)
+	return ap
+}
+
+// Send sends a message, which is head and tail. EAGAIN says that the send buffer is full, ENOBUFS that the
+// destination is congested.
+func (s *Socket) Send(head, tail []byte, to *Name) syscall.Errno {
+	if len(tail) > 0 {
+		n := len(head) + len(tail)
+		if n > len(s.whole) {
+			return s.SendControl(head, tail, nil, to)
+		}
+		copy(s.whole[copy(s.whole[:], head):], tail)
+		head = s.whole[:n]
+	}
+	return sys.SendtoRaw(s.fd, head, sys.MSG_DONTWAIT, to)
+}
+
+// SendControl is Send with control messages.
+func (s *Socket) SendControl(head, tail, control []byte, to *Name) syscall.Errno {
+	s.out.SetTo(to)
+	s.out.SetParts(head, tail)
 	s.out.SetControl(control)
 	_, errno := s.out.SendRaw(s.fd, sys.MSG_DONTWAIT)
 	return errno
 }
 
-// Cancel drops what was sent to an address, as far as its kernel has not acknowledged it (RDS_CANCEL_SENT_TO).
-func (s *Socket) Cancel(to netip.AddrPort, scope uint32) syscall.Errno {
+// Cancel drops what was sent to a name, as far as its kernel has not acknowledged it (RDS_CANCEL_SENT_TO).
+func (s *Socket) Cancel(to *Name) syscall.Errno {
 	// The length tells the kernel the family (net/rds/af_rds.c:rds_cancel_sent_to).
-	var name [abi.SizeofSockaddrIn6]byte
-	n := abi.PutSockaddr(&name, to, scope)
-	return sys.Setsockopt(s.fd, abi.SOL_RDS, abi.RDS_CANCEL_SENT_TO, name[:n])
+	return sys.Setsockopt(s.fd, abi.SOL_RDS, abi.RDS_CANCEL_SENT_TO, to.Bytes())
 }
 
 // Receive takes what is there, and returns how many messages that is: 0 if there are none. With wait it waits
@@ -148,7 +177,7 @@ func (s *Socket) Receive(wait bool) (int, syscall.Errno) {
 		return 1, 0
 	}
 	for i := range s.got {
-		s.batch.Set(i, s.buffers[i], s.controls[i][:])
+		s.batch.Again(i, controlSize)
 	}
 	var errno syscall.Errno
 	s.got, errno = s.batch.RecvRaw(s.fd, 0, flags)
@@ -166,15 +195,13 @@ func quiet(errno syscall.Errno) syscall.Errno {
 }
 
 // Message is number i of what was received: its bytes, control messages and source,
-// which is invalid if it is notifications only. All are valid until the next Receive.
-func (s *Socket) Message(i int) (data, control []byte, from netip.AddrPort) {
+// which is empty if it is notifications only. All are valid until the next Receive.
+func (s *Socket) Message(i int) (data, control, name []byte) {
 	if !s.small {
-		from, _, _ = s.one.Name()
-		return s.buffers[0][:s.got], s.controls[0][:s.one.ControlLen()], from
+		return s.buffers[0][:s.got], s.controls[0][:s.one.ControlLen()], s.one.RawName()
 	}
 	n, oobn, _, name := s.batch.Message(i)
-	from, _, _ = abi.ParseSockaddr(name)
-	return s.buffers[i][:n], s.controls[i][:oobn], from
+	return s.buffers[i][:n], s.controls[i][:oobn], name
 }
 
 // A Poller waits for several sockets at a time.

@@ -41,6 +41,10 @@ func onHost(t *testing.T, n int) *rdssock.Config {
 	return &rdssock.Config{NetNS: int(ns.Fd())}
 }
 
+func addrOf(s *Socket) netip.AddrPort { return s.Conn().LocalAddr().(rdssock.Addr).AddrPort }
+
+func nameOf(s *Socket) Name { return NewName(addrOf(s), 0) }
+
 // run calls f while the sockets are out of the runtime's poller.
 func run(t *testing.T, f func(p *Poller), sockets ...*Socket) {
 	t.Helper()
@@ -84,12 +88,12 @@ func TestMessagesOfEachSizeArriveInBatchesOrOneByOne(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			a := listen(t, fmt.Sprintf("127.0.0.1:%d", tt.port), nil, tt.size)
 			b := listen(t, fmt.Sprintf("127.0.0.2:%d", tt.port), nil, tt.size)
-			to := b.Conn().LocalAddr().(rdssock.Addr).AddrPort
+			from, to := addrOf(a), nameOf(b)
 			header, payload := []byte("header"), bytes.Repeat([]byte{'x'}, tt.size-6)
 			run(t, func(p *Poller) {
 				for i := range 40 {
 					header[0] = byte(i)
-					if errno := a.Send(header, payload, nil, to, 0); errno != 0 {
+					if errno := a.Send(header, payload, &to); errno != 0 {
 						t.Fatalf("message %d: %v", i, errno)
 					}
 				}
@@ -101,13 +105,16 @@ func TestMessagesOfEachSizeArriveInBatchesOrOneByOne(t *testing.T) {
 						t.Fatalf("received %d, %v, want %d", n, errno, want)
 					}
 					for i := range n {
-						data, _, from := b.Message(i)
+						data, _, name := b.Message(i)
 						header[0] = byte(next)
 						if want := append(header[:6:6], payload...); !bytes.Equal(data, want) {
 							t.Fatalf("message %d is %d bytes, %q", next, len(data), data[:min(len(data), 8)])
 						}
-						if want := fmt.Sprintf("127.0.0.1:%d", tt.port); from.String() != want {
-							t.Fatalf("from %v, want %s", from, want)
+						if got := Source(name); got != from {
+							t.Fatalf("from %v, want %v", got, from)
+						}
+						if want := NewName(from, 0); !want.Equal(name) {
+							t.Fatalf("its name is %x", name)
 						}
 						next++
 					}
@@ -125,8 +132,9 @@ func TestMessagesOfEachSizeArriveInBatchesOrOneByOne(t *testing.T) {
 func TestAMessageThatIsTooLongShows(t *testing.T) {
 	labtest.Need(t, labtest.RDS)
 	a, b := listen(t, "127.0.0.1:6130", nil, 100), listen(t, "127.0.0.2:6130", nil, 64)
+	to := nameOf(b)
 	run(t, func(p *Poller) {
-		if errno := a.Send(make([]byte, 100), nil, nil, netip.MustParseAddrPort("127.0.0.2:6130"), 0); errno != 0 {
+		if errno := a.Send(make([]byte, 100), nil, &to); errno != 0 {
 			t.Fatal(errno)
 		}
 		await(t, p, 1, false)
@@ -176,12 +184,12 @@ func TestAFullSendBufferIsWritableWhenItsMessagesAreCanceled(t *testing.T) {
 	cfg := onHost(t, 1)
 	cfg.SendBuffer = 16 << 10
 	a := listen(t, "10.9.0.1:6150", cfg, 1000)
-	nobody := netip.MustParseAddrPort("10.9.0.99:6150")
+	nobody := NewName(netip.MustParseAddrPort("10.9.0.99:6150"), 0)
 	run(t, func(p *Poller) {
 		sent := 0
 		errno := syscall.Errno(0)
 		for ; errno == 0 && sent < 1000; sent++ {
-			errno = a.Send(make([]byte, 1000), nil, nil, nobody, 0)
+			errno = a.Send(make([]byte, 1000), nil, &nobody)
 		}
 		if errno != syscall.EAGAIN || sent < 2 {
 			t.Fatalf("message %d: %v, want %v", sent, errno, syscall.EAGAIN)
@@ -193,11 +201,11 @@ func TestAFullSendBufferIsWritableWhenItsMessagesAreCanceled(t *testing.T) {
 		if _, writable := p.Ready(0); writable {
 			t.Error("it is writable")
 		}
-		if errno := a.Cancel(nobody, 0); errno != 0 {
+		if errno := a.Cancel(&nobody); errno != 0 {
 			t.Fatal(errno)
 		}
 		await(t, p, 0, true)
-		if errno := a.Send(make([]byte, 1000), nil, nil, nobody, 0); errno != 0 {
+		if errno := a.Send(make([]byte, 1000), nil, &nobody); errno != 0 {
 			t.Errorf("afterwards: %v", errno)
 		}
 	}, a)
@@ -208,11 +216,11 @@ func TestACongestedDestinationRefusesAndThenSaysThatItIsNotAnyMore(t *testing.T)
 	here, there := onHost(t, 1), onHost(t, 2)
 	there.ReceiveBuffer = 4 << 10
 	a, b := listen(t, "10.9.0.1:6160", here, 1000), listen(t, "10.9.0.2:6160", there, 1000)
-	to := b.Conn().LocalAddr().(rdssock.Addr).AddrPort
+	to := nameOf(b)
 	run(t, func(p *Poller) {
 		errno := syscall.Errno(0)
 		for deadline := time.Now().Add(patience); errno != syscall.ENOBUFS; {
-			if errno = a.Send(make([]byte, 1000), nil, nil, to, 0); errno != 0 && errno != syscall.EAGAIN && errno != syscall.ENOBUFS {
+			if errno = a.Send(make([]byte, 1000), nil, &to); errno != 0 && errno != syscall.EAGAIN && errno != syscall.ENOBUFS {
 				t.Fatal(errno)
 			}
 			if time.Now().After(deadline) {
@@ -235,7 +243,7 @@ func TestACongestedDestinationRefusesAndThenSaysThatItIsNotAnyMore(t *testing.T)
 				_, control, _ := a.Message(i)
 				for it := cmsg.Parse(a.Conn().Dialect(), control); it.Next(); {
 					classes, err := it.Message().CongestionUpdate()
-					told = told || err == nil && classes.Contains(to.Port())
+					told = told || err == nil && classes.Contains(6160)
 				}
 			}
 			if time.Now().After(deadline) {
@@ -245,7 +253,7 @@ func TestACongestedDestinationRefusesAndThenSaysThatItIsNotAnyMore(t *testing.T)
 			p.Want(1, false)
 			p.Wait(10 * time.Millisecond)
 		}
-		if errno := a.Send(make([]byte, 1000), nil, nil, to, 0); errno != 0 {
+		if errno := a.Send(make([]byte, 1000), nil, &to); errno != 0 {
 			t.Errorf("afterwards: %v", errno)
 		}
 	}, a, b)
@@ -283,7 +291,7 @@ func TestSocketsComeBackToTheRuntimesPoller(t *testing.T) {
 	}
 	got := make([]byte, 10)
 	b.Conn().SetReadDeadline(time.Now().Add(patience))
-	if n, from, err := b.Conn().ReadFromAddrPort(got); string(got[:n]) != "back" || from != a.Conn().LocalAddr().(rdssock.Addr).AddrPort || err != nil {
+	if n, from, err := b.Conn().ReadFromAddrPort(got); string(got[:n]) != "back" || from != addrOf(a) || err != nil {
 		t.Errorf("%q from %v, %v", got[:n], from, err)
 	}
 }

@@ -328,7 +328,7 @@ func (p *rdmaReplay) received(e event) {
 	message := wire.AppendPattern(bytes.Clone(e.header), size-len(e.header))
 	r := p.flow.Receive(message)
 	if r.Op != 0 {
-		p.remote.received(0, message, &r)
+		p.remote.received(0, message, r)
 	}
 	if r.Fault != flow.NoFault || r.Op != op {
 		p.t.Errorf("%v is taken for %v: %v", op, r.Op, r.Fault)

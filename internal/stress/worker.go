@@ -271,7 +271,7 @@ func (w *worker) message(data, name []byte, now time.Duration) {
 	f := w.flows[task]
 	r := f.Receive(data)
 	if w.remote != nil && r.Op != 0 {
-		w.remote.received(task, data, &r)
+		w.remote.received(task, data, r)
 	}
 	if r.Fault != flow.NoFault {
 		w.finding(Finding{Fault: r.Fault, From: w.remotes[task], Seq: r.Seq, Index: r.Index, Length: len(data), Mismatch: f.Mismatch(data, r)})

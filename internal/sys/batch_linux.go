@@ -88,7 +88,7 @@ func (b *Batch) Recv(fd uintptr, first, flags int) (int, syscall.Errno) {
 func (b *Batch) RecvRaw(fd uintptr, first, flags int) (int, syscall.Errno) {
 	hdrs := b.hdrs[first:]
 	for {
-		n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, fd,
+		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVMMSG, fd,
 			uintptr(unsafe.Pointer(unsafe.SliceData(hdrs))), uintptr(len(hdrs)), uintptr(flags), 0, 0)
 		if errno != unix.EINTR {
 			return result(n, errno)

@@ -65,7 +65,7 @@ func Setsockopt(fd uintptr, level, name int, b []byte) syscall.Errno {
 
 // SetsockoptRaw is to Setsockopt what Msg.SendRaw is to Msg.Send.
 func SetsockoptRaw(fd uintptr, level, name int, b []byte) syscall.Errno {
-	_, _, errno := unix.RawSyscall6(unix.SYS_SETSOCKOPT, fd, uintptr(level), uintptr(name),
+	_, _, errno := syscall.RawSyscall6(unix.SYS_SETSOCKOPT, fd, uintptr(level), uintptr(name),
 		uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), 0)
 	return errno
 }

@@ -111,7 +111,8 @@ func (m *Msg) prepareRecv() {
 }
 
 // SendRaw and RecvRaw are Send and Recv without a word to the Go runtime, for a thread with a processor of its own:
-// the runtime's monitor would look at each call every 20 us. They must not block for long.
+// the runtime's monitor would look at each call every 20 us. They must not block for long. They use package syscall, since
+// package unix gets there by stubs that pass all arguments through memory, twice.
 func (m *Msg) SendRaw(fd uintptr, flags int) (int, syscall.Errno) {
 	return m.callRaw(unix.SYS_SENDMSG, fd, flags)
 }
@@ -125,7 +126,7 @@ func (m *Msg) RecvRaw(fd uintptr, flags int) (int, syscall.Errno) {
 // SendtoRaw is sendto(2), which costs the kernel less than sendmsg(2). Otherwise it is as Msg.SendRaw.
 func SendtoRaw(fd uintptr, b []byte, flags int, to *Name) syscall.Errno {
 	for {
-		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
+		_, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
 			uintptr(flags), uintptr(unsafe.Pointer(&to.raw)), uintptr(to.n))
 		if errno != unix.EINTR {
 			return errno
@@ -143,7 +144,7 @@ func result(n uintptr, errno syscall.Errno) (int, syscall.Errno) {
 
 func (m *Msg) callRaw(trap, fd uintptr, flags int) (int, syscall.Errno) {
 	for {
-		n, _, errno := unix.RawSyscall(trap, fd, uintptr(unsafe.Pointer(&m.hdr)), uintptr(flags))
+		n, _, errno := syscall.RawSyscall(trap, fd, uintptr(unsafe.Pointer(&m.hdr)), uintptr(flags))
 		if errno != unix.EINTR {
 			return result(n, errno)
 		}

@@ -52,7 +52,7 @@ func (p *PollSet) Events(i int) PollEvents { return PollEvents(p.fds[i].Revents)
 // runtime wants the thread to stop, it sends a signal.
 func (p *PollSet) Wait(timeout time.Duration) syscall.Errno {
 	ts := unix.NsecToTimespec(int64(timeout))
-	_, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(unsafe.SliceData(p.fds))), uintptr(len(p.fds)),
+	_, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(unsafe.SliceData(p.fds))), uintptr(len(p.fds)),
 		uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 	if errno == unix.EINTR {
 		for i := range p.fds {

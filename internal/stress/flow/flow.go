@@ -83,9 +83,10 @@ type Flow struct {
 	expect [wire.MaxHeader]byte // what the headers of the peer look like
 	seq    uint32               // of the next message to send
 
-	in      Sequence
-	pending pending
-	owed    owed
+	in       Sequence
+	received Received
+	pending  pending
+	owed     owed
 
 	Account Account
 }
@@ -238,32 +239,33 @@ type Received struct {
 	SentAt int64
 }
 
-// Receive takes in a message of the peer's socket.
-func (f *Flow) Receive(b []byte) (r Received) {
-	s := f.shape
+// Receive takes in a message of the peer's socket. What it returns is valid until the next.
+func (f *Flow) Receive(b []byte) *Received {
+	s, r := f.shape, &f.received
 	if len(b) < int(s.Layout) {
 		f.Account.Damaged++
-		return Received{Fault: BadLength}
+		*r = Received{Fault: BadLength}
+		return r
 	}
-	r.Seq, r.Index, r.Op = wire.Message(b)
-	r.Expected = f.in.Next()
-	r.Fault = f.inspect(b, r.Seq, r.Index, r.Op)
-	if r.Seq != r.Expected || r.Fault != NoFault {
-		if !f.unexpected(&r) {
-			return r
-		}
-	} else {
+	seq, index, op := wire.Message(b)
+	fault := f.inspect(b, seq, index, op)
+	next := f.in.Next()
+	*r = Received{Op: op, Fault: fault, Seq: seq, Index: index, Expected: next}
+	switch {
+	case seq == next && fault == NoFault:
 		f.in.Advance()
+	case !f.unexpected(r):
+		return r
 	}
-	if r.Op == wire.Request {
+	if op == wire.Request {
 		f.Account.RequestsReceived++
 		f.Account.RequestBytesReceived += uint64(len(b))
-		f.owed.push(answer{index: r.Index, seq: r.Seq})
+		f.owed.push(answer{index: index, seq: seq})
 		return r
 	}
 	f.Account.AcksReceived++
 	f.Account.AckBytesReceived += uint64(len(b))
-	slot := f.pending.find(r.Index)
+	slot := f.pending.find(index)
 	if slot == nil || s.extra() && wire.ParseExtra(b).Acked != slot.seq {
 		f.Account.Foreign++
 		r.Op, r.Fault = 0, Unexpected

@@ -333,3 +333,15 @@ func FuzzReceive(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkARequestAndItsAnswer(b *testing.B) {
+	p := newPair(Shape{Layout: wire.Async, Depth: 8, ReqSize: 64, AckSize: 64, Peer: true})
+	for b.Loop() {
+		request, _ := p.a.Request(64)
+		p.a.RequestSent(64, 1)
+		p.b.Receive(request)
+		ack, _ := p.b.Ack()
+		p.b.AckSent()
+		p.a.Receive(ack)
+	}
+}

@@ -12,7 +12,7 @@ type Mismatch struct {
 }
 
 // Mismatch compares a message in which Receive found a fault. It is nil if there is nothing to compare.
-func (f *Flow) Mismatch(b []byte, r Received) *Mismatch {
+func (f *Flow) Mismatch(b []byte, r *Received) *Mismatch {
 	s := f.shape
 	got, ok := s.Layout.Parse(b)
 	if !ok {

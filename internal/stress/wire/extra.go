@@ -15,13 +15,15 @@ const OffsetExtra = offRDMAPattern
 
 // PutExtra and ParseExtra access the Extra of a header.
 func PutExtra(b []byte, e Extra) {
-	binary.BigEndian.PutUint32(b[OffsetExtra:], e.Acked)
-	binary.BigEndian.PutUint32(b[OffsetExtra+4:], e.CRC)
+	h := (*common)(b)
+	binary.BigEndian.PutUint32(h[OffsetExtra:], e.Acked)
+	binary.BigEndian.PutUint32(h[OffsetExtra+4:], e.CRC)
 }
 
 func ParseExtra(b []byte) Extra {
+	h := (*common)(b)
 	return Extra{
-		Acked: binary.BigEndian.Uint32(b[OffsetExtra:]),
-		CRC:   binary.BigEndian.Uint32(b[OffsetExtra+4:]),
+		Acked: binary.BigEndian.Uint32(h[OffsetExtra:]),
+		CRC:   binary.BigEndian.Uint32(h[OffsetExtra+4:]),
 	}
 }

@@ -135,23 +135,28 @@ func (l Layout) hasRetry() bool { return l == Async || l == Async6 }
 // The functions below work on a header in place, since most of it stays the same from
 // message to message of a flow.
 
+// common is what all layouts begin with. As an array its length is checked once, not for each field.
+type common [Basic]byte
+
 // PutMessage sets what differs between messages.
 func PutMessage(b []byte, seq uint32, index uint16, op Op) {
-	binary.BigEndian.PutUint32(b[offSeq:], seq)
-	binary.BigEndian.PutUint16(b[offIndex:], index)
-	b[offOp] = byte(op)
+	h := (*common)(b)
+	binary.BigEndian.PutUint32(h[offSeq:], seq)
+	binary.BigEndian.PutUint16(h[offIndex:], index)
+	h[offOp] = byte(op)
 }
 
 // Message returns what PutMessage sets.
 func Message(b []byte) (seq uint32, index uint16, op Op) {
-	return binary.BigEndian.Uint32(b[offSeq:]), binary.BigEndian.Uint16(b[offIndex:]), Op(b[offOp])
+	h := (*common)(b)
+	return binary.BigEndian.Uint32(h[offSeq:]), binary.BigEndian.Uint16(h[offIndex:]), Op(h[offOp])
 }
 
 // SameFlow reports whether two headers of layout l have the same addresses and ports.
 func (l Layout) SameFlow(a, b []byte) bool {
 	// Both addresses and both ports of IPv4, as numbers: that costs less than to compare strings.
-	le := binary.LittleEndian
-	if le.Uint64(a[offFrom:]) != le.Uint64(b[offFrom:]) || le.Uint32(a[offFromPort:]) != le.Uint32(b[offFromPort:]) {
+	x, y, ne := (*common)(a), (*common)(b), binary.NativeEndian
+	if ne.Uint64(x[offFrom:]) != ne.Uint64(y[offFrom:]) || ne.Uint32(x[offFromPort:]) != ne.Uint32(y[offFromPort:]) {
 		return false
 	}
 	n := int(l)

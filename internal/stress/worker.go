@@ -451,6 +451,7 @@ func (w *worker) request(n int, clock *time.Duration, at time.Duration) bool {
 		w.remote.requested(n, head)
 	}
 	f.RequestSent(size, int64(at))
+	w.size = 0
 	now := w.run.now()
 	w.stats.SendTime += now - *clock
 	*clock = now

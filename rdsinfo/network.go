@@ -17,6 +17,7 @@ import (
 type Namespace struct {
 	Inode uint64 `json:"inode,omitempty"` // what tells it from others
 	Name  string `json:"name,omitempty"`  // of ip-netns(8)
+	PID   int    `json:"pid,omitempty"`   // of a process that was in it, if it has no name
 	// Initial is whether it is known to be the one that the kernel started with, which alone has the
 	// parameters of rds and the transport infiniband. That shows while rds is loaded.
 	Initial   bool      `json:"initial,omitempty"`
@@ -71,7 +72,7 @@ func (b *Bundle) readNamespaces(ctx context.Context, cfg *Config) {
 	b.UnseenProcesses = unseen
 	own, _ := netns.Inode(cfg.NetNS)
 	for _, ns := range all {
-		n := Namespace{Inode: ns.Inode, Name: ns.Name, Addresses: readAddresses(ctx, int(ns.File.Fd()))}
+		n := Namespace{Inode: ns.Inode, Name: ns.Name, PID: ns.PID, Addresses: readAddresses(ctx, int(ns.File.Fd()))}
 		if ns.Inode == own {
 			b.Namespace = n
 		} else {

@@ -109,7 +109,11 @@ func (o *doctorOptions) facts(c *cli.Context, host string) (facts *doctor.Facts,
 		})
 		return err
 	})
-	return facts, err
+	if err != nil {
+		return nil, err
+	}
+	facts.NetNS = string(o.netns)
+	return facts, nil
 }
 
 // stored has the facts of one or two bundles.
@@ -134,8 +138,20 @@ func (o *doctorOptions) stored() (*doctor.Facts, error) {
 
 // doctorRecord is a finding as JSON.
 type doctorRecord struct {
-	Type string `json:"type"`
-	doctor.Finding
+	Type    string                   `json:"type"`
+	Check   string                   `json:"check"`
+	Subject rdsinfo.Optional[string] `json:"subject"`
+	Verdict doctor.Verdict           `json:"verdict"`
+	Reason  string                   `json:"reason"`
+	Remedy  rdsinfo.Optional[string] `json:"remedy"`
+	Advice  rdsinfo.Optional[string] `json:"advice"`
+}
+
+func newDoctorRecord(f doctor.Finding) doctorRecord {
+	some := func(text string) rdsinfo.Optional[string] {
+		return rdsinfo.Optional[string]{Value: text, Known: text != ""}
+	}
+	return doctorRecord{"finding", f.Check, some(f.Subject), f.Verdict, f.Reason, some(f.Remedy), some(f.Advice)}
 }
 
 func (o *doctorOptions) print(findings []doctor.Finding) error {
@@ -145,7 +161,7 @@ func (o *doctorOptions) print(findings []doctor.Finding) error {
 			continue
 		}
 		if o.json {
-			if err := lines.Write(doctorRecord{"finding", f}); err != nil {
+			if err := lines.Write(newDoctorRecord(f)); err != nil {
 				return err
 			}
 			continue
@@ -157,6 +173,9 @@ func (o *doctorOptions) print(findings []doctor.Finding) error {
 		fmt.Fprintf(o.stdout, "%-4s  %-10s  %s\n", f.Verdict, f.Check, info.Plain(text))
 		if f.Remedy != "" {
 			fmt.Fprintf(o.stdout, "%18stry: %s\n", "", info.Plain(f.Remedy))
+		}
+		if f.Advice != "" {
+			fmt.Fprintf(o.stdout, "%23s%s\n", "", info.Plain(f.Advice))
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 
 // A finding is a line of rds-info doctor --json.
 type finding struct {
-	Type, Check, Subject, Verdict, Reason, Remedy string
+	Type, Check, Subject, Verdict, Reason, Remedy, Advice string
 }
 
 // findings reads the output of rds-info doctor --json.
@@ -38,13 +38,13 @@ func findings(t *testing.T, stdout string) []finding {
 	return all
 }
 
-// wantFinding looks for a finding of the check and verdict, with texts in subject, reason
-// and remedy.
+// wantFinding looks for a finding of the check and verdict, with texts in subject, reason,
+// remedy and advice.
 func wantFinding(t *testing.T, r labtest.Result, want finding) {
 	t.Helper()
 	for _, f := range findings(t, r.Stdout) {
 		if f.Check == want.Check && f.Verdict == want.Verdict && strings.Contains(f.Subject, want.Subject) &&
-			strings.Contains(f.Reason, want.Reason) && strings.Contains(f.Remedy, want.Remedy) {
+			strings.Contains(f.Reason, want.Reason) && strings.Contains(f.Remedy, want.Remedy) && strings.Contains(f.Advice, want.Advice) {
 			if r.Status != 1 {
 				t.Errorf("exit status %d, want 1", r.Status)
 			}
@@ -211,7 +211,7 @@ func TestDoctorNamesTheFault(t *testing.T) {
 	}{
 		{"an address that is not local", func(t *testing.T) labtest.Result {
 			return labtest.RunOn(t, 1, "doctor", "--json", "-i", "0.1", "--local", "10.9.0.77")
-		}, finding{Check: "address", Verdict: "fail", Subject: "10.9.0.77", Reason: "not an address of this host", Remedy: "ip address"}},
+		}, finding{Check: "address", Verdict: "fail", Subject: "10.9.0.77", Reason: "not an address of this host", Remedy: "ip address add 10.9.0.77/24 dev eth0"}},
 
 		{"an address of another namespace", func(t *testing.T) labtest.Result {
 			return labtest.RunOn(t, 1, "doctor", "--json", "-i", "0.1", "--local", h2)
@@ -223,7 +223,7 @@ func TestDoctorNamesTheFault(t *testing.T) {
 
 		{"no route", func(t *testing.T) labtest.Result {
 			return labtest.RunOn(t, 1, "doctor", "--json", "-i", "0.1", "192.0.2.1")
-		}, finding{Check: "route", Verdict: "fail", Subject: "192.0.2.1", Reason: "unreachable", Remedy: "ip route add 192.0.2.1 via"}},
+		}, finding{Check: "route", Verdict: "fail", Subject: "192.0.2.1", Reason: "unreachable", Remedy: "ip route show", Advice: "ip route add 192.0.2.1 via"}},
 
 		{"the port behind a drop rule", func(t *testing.T) labtest.Result {
 			labtest.Host(t, 2).Drop(rdsinfo.TCPPort)
@@ -234,7 +234,7 @@ func TestDoctorNamesTheFault(t *testing.T) {
 			connect(t, 1, 2)
 			labtest.Host(t, 2).Drop(rdsinfo.TCPPort)
 			return labtest.RunOn(t, 1, "doctor", "--json", h2)
-		}, finding{Check: "ping", Verdict: "fail", Subject: "to " + h2, Reason: "acknowledges nothing over TCP", Remedy: "let TCP port 16385 through"}},
+		}, finding{Check: "ping", Verdict: "fail", Subject: "to " + h2, Reason: "acknowledges nothing over TCP", Remedy: "nft list ruleset", Advice: "let TCP port 16385 through"}},
 
 		{"the link down", func(t *testing.T) labtest.Result {
 			connect(t, 1, 2)
@@ -253,19 +253,19 @@ func TestDoctorNamesTheFault(t *testing.T) {
 			labtest.Host(t, 1).Cut()
 			labtest.Host(t, 1).Mend()
 			return labtest.RunOn(t, 1, "doctor", "--json", "--probe", "-W", "4", h2)
-		}, finding{Check: "neighbor", Verdict: "fail", Subject: h2, Reason: "does not answer on eth0", Remedy: "is its link"}},
+		}, finding{Check: "neighbor", Verdict: "fail", Subject: h2, Reason: "does not answer on eth0", Remedy: "ping -c 3 -I eth0 " + h2, Advice: "is its link"}},
 
 		{"a peer without RDS", func(t *testing.T) labtest.Result {
 			connect(t, 1, 2)
 			labtest.Host(t, 2).Deafen()
 			return labtest.RunOn(t, 1, "doctor", "--json", h2)
-		}, finding{Check: "ping", Verdict: "fail", Subject: "to " + h2, Reason: "refuses TCP port 16385: there is no RDS over TCP", Remedy: "on " + h2 + ": modprobe rds_tcp"}},
+		}, finding{Check: "ping", Verdict: "fail", Subject: "to " + h2, Reason: "refuses TCP port 16385: there is no RDS over TCP", Remedy: "ssh " + h2 + " modprobe rds_tcp"}},
 
 		{"a peer that answers no pings", func(t *testing.T) labtest.Result {
 			connect(t, 1, 2)
 			setSysctl(t, "net/rds/ping_enable", "0")
 			return labtest.RunOn(t, 1, "doctor", "--json", h2)
-		}, finding{Check: "ping", Verdict: "fail", Subject: "to " + h2, Reason: "net.rds.ping_enable is 0 there", Remedy: "on " + h2 + ": sysctl -w net.rds.ping_enable=1"}},
+		}, finding{Check: "ping", Verdict: "fail", Subject: "to " + h2, Reason: "net.rds.ping_enable is 0 there", Remedy: "ssh " + h2 + " sysctl -w net.rds.ping_enable=1"}},
 
 		{"a host that answers no pings", func(t *testing.T) labtest.Result {
 			setSysctl(t, "net/rds/ping_enable", "0")
@@ -280,19 +280,19 @@ func TestDoctorNamesTheFault(t *testing.T) {
 		{"a congested receiver", func(t *testing.T) labtest.Result {
 			congest(t)
 			return labtest.RunOn(t, 2, "doctor", "--json")
-		}, finding{Check: "receiver", Verdict: "fail", Subject: h2 + ":4711", Reason: "the receiver is congested: " + filepath.Base(os.Args[0]) + " (process ", Remedy: "look at the program"}},
+		}, finding{Check: "receiver", Verdict: "fail", Subject: h2 + ":4711", Reason: "the receiver is congested: " + filepath.Base(os.Args[0]) + " (process ", Remedy: "ps -o pid,stat,wchan:24,args -p ", Advice: "look at the program"}},
 
 		{"a congested receiver, seen from the sender", func(t *testing.T) labtest.Result {
 			blocked := congest(t)
 			defer keepTrying(t, blocked)()
 			return labtest.RunOn(t, 1, "doctor", "--json")
-		}, finding{Check: "counter", Verdict: "warn", Subject: "cong_send_", Reason: "a receiver on a peer does not read fast enough", Remedy: "on the peers"}},
+		}, finding{Check: "counter", Verdict: "warn", Subject: "cong_send_", Reason: "a receiver on a peer does not read fast enough", Remedy: " " + h2 + "; do ssh ", Advice: "on the peers"}},
 
 		{"a connection that is flapping", func(t *testing.T) labtest.Result {
 			connect(t, 3, 1)
 			defer flap(t, 3)()
 			return labtest.RunOn(t, 3, "doctor", "--json", "-i", "2")
-		}, finding{Check: "connection", Verdict: "warn", Subject: "10.9.0.3 to 10.9.0.1", Reason: "it is flapping: lost", Remedy: "look at what resets it"}},
+		}, finding{Check: "connection", Verdict: "warn", Subject: "10.9.0.3 to 10.9.0.1", Reason: "it is flapping: lost", Remedy: "ip -s link show dev eth0", Advice: "what resets it"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) { wantFinding(t, tt.do(t), tt.want) })
 	}
@@ -373,7 +373,7 @@ func TestDoctorJudgesABundleAsItJudgesTheHost(t *testing.T) {
 	wantFinding(t, labtest.RunOn(t, 0, "doctor", "--json", "--from", first), want)
 	r := labtest.RunOn(t, 0, "doctor", "--json", "--from", first, "--from", last)
 	wantFinding(t, r, want)
-	if !strings.Contains(r.Stdout, `"check":"counter","verdict":"ok"`) {
+	if !strings.Contains(r.Stdout, `"check":"counter","subject":null,"verdict":"ok"`) {
 		t.Errorf("two bundles say nothing about counters:\n%s", r.Stdout)
 	}
 }

@@ -49,20 +49,27 @@ func TestDoctorNamesTheModule(t *testing.T) {
 		{"a kernel without the module", "none", "mkdir /tmp/other && echo kernel/fs/ext4.ko: > /tmp/other/modules.dep && mount --bind /tmp/other /lib/modules/$(uname -r) && " + doctor, []finding{
 			{Check: "socket", Verdict: "fail", Reason: "the module rds is not loaded, and this kernel comes without it", Remedy: "linux-modules-extra-$(uname -r)"},
 		}},
+		{"a module blocked on the kernel's command line", "none", "echo ro module_blacklist=sctp,rds_tcp modprobe.blacklist=rds > /tmp/cmdline && mount --bind /tmp/cmdline /proc/cmdline && " + doctor, []finding{
+			{Check: "module", Verdict: "fail", Subject: "rds", Reason: `"modprobe.blacklist=rds" on the kernel's command line stops the kernel from loading it by itself`, Remedy: "modprobe rds_tcp"},
+			{Check: "module", Verdict: "fail", Subject: "rds_tcp", Reason: `"module_blacklist=sctp,rds_tcp" on the kernel's command line stops it from being loaded`, Remedy: "grep -rs module_blacklist /etc/default/grub", Advice: "take rds_tcp out of it"},
+		}},
+		{"a kernel that loads no module any more", "none", "echo kernel.modules_disabled = 1 > /etc/sysctl.d/zz-test.conf; echo 1 > /proc/sys/kernel/modules_disabled; " + doctor, []finding{
+			{Check: "socket", Verdict: "fail", Reason: `"kernel.modules_disabled=1" in /etc/sysctl.d/zz-test.conf, line 1 stops it from being loaded`, Remedy: "sed -i '1s/^/# /' /etc/sysctl.d/zz-test.conf", Advice: "boot again"},
+		}},
 		{"a module blocked in modprobe.d", "none", "printf '# hardening\\ninstall rds /bin/false\\nblacklist rds_tcp\\n' > /etc/modprobe.d/zz-test.conf; " + doctor, []finding{
-			{Check: "socket", Verdict: "fail", Reason: `"install rds /bin/false" in /etc/modprobe.d/zz-test.conf, line 2 stops it from being loaded`, Remedy: "remove line 2 of /etc/modprobe.d/zz-test.conf, then modprobe"},
+			{Check: "socket", Verdict: "fail", Reason: `"install rds /bin/false" in /etc/modprobe.d/zz-test.conf, line 2 stops it from being loaded`, Remedy: "sed -i '2s/^/# /' /etc/modprobe.d/zz-test.conf && modprobe rds_tcp"},
 			{Check: "module", Verdict: "fail", Subject: "rds_tcp", Reason: `"blacklist rds_tcp" in /etc/modprobe.d/zz-test.conf, line 3 stops the kernel from loading it by itself`},
 		}},
 		{"a loaded module that will be blocked", "rds,rds_tcp", "echo install rds_tcp /bin/true > /etc/modprobe.d/zz-test.conf; " + doctor, []finding{
-			{Check: "module", Verdict: "warn", Subject: "rds_tcp", Reason: "will not be after a reboot", Remedy: "remove line 1 of /etc/modprobe.d/zz-test.conf"},
+			{Check: "module", Verdict: "warn", Subject: "rds_tcp", Reason: "will not be after a reboot", Remedy: "sed -i '1s/^/# /' /etc/modprobe.d/zz-test.conf"},
 		}},
 		{"rds without rds_tcp", "rds", doctor + " --probe 10.9.0.2", []finding{
 			{Check: "module", Verdict: "fail", Subject: "rds_tcp", Reason: "without a transport no other host can be reached", Remedy: "modprobe rds_tcp"},
 			{Check: "address", Verdict: "fail", Subject: "10.9.0.1", Reason: "no transport serves it: rds_tcp is not loaded", Remedy: "modprobe rds_tcp"},
 			{Check: "ping", Verdict: "fail", Subject: "10.9.0.2", Reason: "no transport serves 10.9.0.1"},
 		}},
-		{"a program on the port of rds_tcp", "rds", "python3 -m http.server 16385 >/dev/null 2>&1 & until grep -q ':4001 .* 0A ' /proc/net/tcp; do sleep 0.1; done; " + doctor + "; status=$?; kill $!; exit $status", []finding{
-			{Check: "listener", Verdict: "fail", Reason: "a program has it", Remedy: "ss -ltnp sport = :16385"},
+		{"a program on the port of rds_tcp", "rds", "python3 -ISc 'import socket, time; s = socket.create_server((\"\", 16385)); time.sleep(600)' & until grep -q ':4001 .* 0A ' /proc/net/tcp; do sleep 0.1; done; " + doctor + "; status=$?; kill $!; exit $status", []finding{
+			{Check: "listener", Verdict: "fail", Reason: "a program has it", Remedy: "ss -ltnp 'sport = :16385'"},
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

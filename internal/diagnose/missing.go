@@ -5,8 +5,10 @@ package diagnose
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rdskit/rdskit/internal/module"
+	"github.com/rdskit/rdskit/internal/shell"
 )
 
 // Modules tells which modules are loaded, and the line that keeps one away. A
@@ -63,21 +65,55 @@ func (m Missing) Because() string {
 	return ""
 }
 
-// Remedy is the command that loads the module, and what is to be done before.
-func (m Missing) Remedy() string {
+// Remedy is a command that loads the module or, where that cannot be, leads to what keeps it away; and
+// advice on it, which may be empty.
+func (m Missing) Remedy() (command, advice string) {
+	load := "modprobe " + m.Module
+	switch m.Module {
+	case "rds":
+		load, advice = "modprobe rds_tcp", "or rds_rdma, for InfiniBand and RoCE; each brings rds along"
+	case "rds_tcp":
+		advice = "or rds_rdma, for InfiniBand and RoCE"
+	}
 	switch {
 	case m.Absent:
-		return install
+		return "dnf install kernel-modules-extra-$(uname -r) || apt-get install linux-modules-extra-$(uname -r)",
+			"the package with more modules of this kernel; or boot a kernel that has them"
 	case m.Blocked():
-		return fmt.Sprintf("remove line %d of %s, then %s", m.Rule.Line, m.Rule.File, m.command())
+		lift, then := m.Lift()
+		if m.Rule.UntilReboot() {
+			return lift, then
+		}
+		return lift + " && " + load, advice
 	}
-	return m.command()
+	return load, advice
+}
+
+// Lift is a command that takes away the rule that blocks the module or, where that cannot be told, finds
+// where it is set; and what is to be done then.
+func (m Missing) Lift() (command, advice string) {
+	r := m.Rule
+	switch {
+	case r.Line > 0:
+		command = fmt.Sprintf("sed -i '%ds/^/# /' %s", r.Line, shell.Quote(r.File))
+		if r.DisablesAll() {
+			advice = "then boot again: until then the kernel loads no module at all"
+		}
+	case r.OnCommandLine():
+		name, _, _ := strings.Cut(r.Text, "=")
+		command = "grep -rs " + shell.Quote(name) + " /etc/default/grub /etc/default/grub.d /etc/kernel/cmdline /boot/loader/entries"
+		advice = fmt.Sprintf("finds where the boot loader has it: take %s out of it there, with grubby on Oracle Linux and RHEL, before update-grub on Debian and Ubuntu, and boot again", m.Module)
+	default:
+		command = "grep -rs modules_disabled /etc /usr/lib/sysctl.d /usr/lib/systemd/system"
+		advice = "finds what sets it: take it out there and boot again, for until then the kernel loads no module at all"
+	}
+	return command, advice
 }
 
 // install gets a module that the kernel comes without.
 const install = "install the package with more modules of this kernel, linux-modules-extra-$(uname -r) on Ubuntu or kernel-modules-extra on Fedora and RHEL, or boot a kernel that has it"
 
-func (m Missing) command() string {
+func (m Missing) load() string {
 	switch m.Module {
 	case "rds":
 		return "modprobe rds_tcp or rds_rdma, which bring it along"
@@ -93,10 +129,12 @@ func (m Missing) Explain(hint string) string {
 	switch {
 	case m.Absent:
 		return m.Because() + ": " + install
+	case m.Blocked() && m.Rule.UntilReboot():
+		return m.Because() + ": remove that, and boot again"
 	case m.Blocked():
-		return m.Because() + ": remove that line, then " + m.command()
+		return m.Because() + ": remove that line, then " + m.load()
 	case m.Ruled:
-		return m.Because() + " (" + m.command() + " all the same)"
+		return m.Because() + " (" + m.load() + " all the same)"
 	}
-	return " (" + m.command() + hint + ")"
+	return " (" + m.load() + hint + ")"
 }

@@ -29,9 +29,9 @@ func checkLinks(f *Facts, r *report) {
 		}
 		switch {
 		case !l.Up:
-			r.add(v, name, "ip link set "+name+" up", "it is down, so that nothing is reached from its addresses (%s)", f.addressesOf(name))
+			r.add(v, name, f.toGetUp(name), "it is down, so that nothing is reached from its addresses (%s)", f.addressesOf(name))
 		case !l.Running:
-			r.add(v, name, "look at the cable, the switch port and the far end: ethtool "+name, "it is up but has no carrier")
+			r.add(v, name, f.toGetCarrier(name), "it is up but has no carrier")
 		default:
 			r.ok(name, "it is up, with an MTU of %d bytes", l.MTU)
 		}
@@ -98,7 +98,8 @@ func (f *Facts) checkAddress(r *report, a rdsinfo.Address) {
 	case !a.Usable && a.Addr.IsLinkLocalUnicast():
 		r.info(subject, "no socket can be bound to it yet: it is tentative, as after its interface came up, or another host has it too")
 	case !a.Usable:
-		r.warn(subject, "ip -6 address show dev "+a.Device, "no socket can be bound to it: it is tentative, or another host has it too")
+		r.warn(subject, remedy{f.here("ip -6 address show dev", a.Device), "tentative goes by itself; dadfailed means that another host has it"},
+			"no socket can be bound to it: it is tentative, or another host has it too")
 	case a.Transport == "loopback":
 		r.ok(subject, "transport loopback, as for every loopback address: it reaches this host only")
 	case a.Transport == "tcp":
@@ -116,22 +117,27 @@ func (f *Facts) checkAddress(r *report, a rdsinfo.Address) {
 		m, missing := diagnose.Transport(f)
 		switch {
 		case missing && m.Module == "rds_tcp":
-			r.fail(subject, m.Remedy(), "no transport serves it: %s is not loaded%s", m.Module, m.Because())
+			r.fail(subject, toLoad(m), "no transport serves it: %s is not loaded%s", m.Module, m.Because())
 		case missing && len(f.Last.RDMAPorts) > 0:
-			r.fail(subject, m.Remedy(), "rds_tcp does not serve it, and %s is not loaded%s", m.Module, m.Because())
+			r.fail(subject, toLoad(m), "rds_tcp does not serve it, and %s is not loaded%s", m.Module, m.Because())
 		default:
-			r.fail(subject, "ip route get "+subject+"; dmesg", "no transport serves it (%s): the kernel does not route it as its own here, as when %s belongs to a VRF", a.BindError, a.Device)
+			r.fail(subject, remedy{f.here("ip route get", subject), "should say local; an address of a VRF (ip vrf show) cannot be served"},
+				"no transport serves it (%s): the kernel does not route it as its own here, as when %s belongs to a VRF", a.BindError, a.Device)
 		}
 	}
 }
 
 // notLocal says where an address is that is not here.
 func (f *Facts) notLocal(r *report, a netip.Addr, what string) {
-	if names := f.elsewhere(a); len(names) > 0 {
-		r.fail(a.String(), "rds-info doctor --netns "+names[0], "%s, but of the network namespace %s", what, strings.Join(names, ", "))
+	if all := f.elsewhere(a); len(all) > 0 {
+		names := make([]string, len(all))
+		for i, ns := range all {
+			names[i] = namespaceName(ns)
+		}
+		r.fail(a.String(), toGoTo(all[0]), "%s, but of the network namespace %s", what, strings.Join(names, ", "))
 		return
 	}
-	r.fail(a.String(), fmt.Sprintf("ip address show lists those that are; to add it: ip address add %v/BITS dev DEVICE", a), "%s", what)
+	r.fail(a.String(), f.toHave(a), "%s", what)
 }
 
 // checkBoundAddresses looks for sockets whose address went away under them. Kernels before
@@ -157,7 +163,9 @@ func (f *Facts) checkBoundAddresses(r *report) {
 			r.info(a.String(), "%s has a socket bound to it, and it is not an address of this namespace; it may be one of a namespace that only root can see", f.owner(s.Inode))
 			continue
 		}
-		r.warn(a.String(), fmt.Sprintf("ip address add %v/BITS dev DEVICE, or restart the program", a),
+		do := f.toHave(a)
+		do.advice += "; or restart the program"
+		r.warn(a.String(), do,
 			"%s has a socket bound to it, but it is not an address of this host any more", f.owner(s.Inode))
 	}
 }
@@ -171,10 +179,10 @@ func checkListener(f *Facts, r *report) {
 	case i >= 0 && f.Loaded("rds_tcp"):
 		r.ok(subject, "rds_tcp listens at %v; firewalls have to let it through in both directions", f.Last.TCP.Endpoints[i].Local.Addr())
 	case i >= 0:
-		r.fail(subject, fmt.Sprintf("ss -ltnp sport = :%d names the program; stop it, then modprobe rds_tcp", rdsinfo.TCPPort),
+		r.fail(subject, remedy{f.here(fmt.Sprintf("ss -ltnp 'sport = :%d'", rdsinfo.TCPPort)), "names the program: stop it, then modprobe rds_tcp"},
 			"a program has it, so that rds_tcp cannot be loaded")
 	case f.Loaded("rds_tcp"):
-		r.fail(subject, "modprobe -r rds_tcp; modprobe rds_tcp", "rds_tcp is loaded, but nobody listens: peers cannot connect to this host")
+		r.fail(subject, remedy{"modprobe -r rds_tcp && modprobe rds_tcp", "once no program uses RDS"}, "rds_tcp is loaded, but nobody listens: peers cannot connect to this host")
 	default:
 		r.skip(subject, "rds_tcp is not loaded")
 	}

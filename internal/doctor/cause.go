@@ -10,25 +10,26 @@ import (
 
 // why says what keeps a peer from being reached, and what to do. It goes from what is nearest
 // outwards; the first that is wrong is the cause.
-func (f *Facts) why(p rdsinfo.Peer, transport string) (cause, remedy string) {
-	switch cause, remedy = f.whyNoWay(p); {
+func (f *Facts) why(p rdsinfo.Peer, transport string) (cause string, do remedy) {
+	switch cause, do = f.whyNoWay(p); {
 	case cause != "":
-		return cause, remedy
+		return cause, do
 	case transport != "tcp":
-		return "no cause shows on this host", "look at the kernel's log, here and there: dmesg; rds-info doctor on " + p.Remote.String()
+		return noCause, toLookAtBoth(p)
 	}
 	return f.whyTCP(p)
 }
 
+const noCause = "no cause shows on this host"
+
 // whyNoWay looks at address, route, link and neighbor.
-func (f *Facts) whyNoWay(p rdsinfo.Peer) (cause, remedy string) {
+func (f *Facts) whyNoWay(p rdsinfo.Peer) (cause string, do remedy) {
 	if p.Local.IsValid() && !f.isLocal(p.Local) {
-		return fmt.Sprintf("%v is not an address of this host any more", p.Local),
-			fmt.Sprintf("ip address add %v/BITS dev DEVICE", p.Local)
+		return fmt.Sprintf("%v is not an address of this host any more", p.Local), f.toHave(p.Local)
 	}
 	if on, ok := onLink(f.Last.Namespace.Addresses, p.Remote); ok && p.RouteError != "" {
 		if l, ok := f.link(on.Device); ok && !l.Up {
-			return fmt.Sprintf("%s, which has %v in the network of %v, is down", l.Name, on.Addr, p.Remote), "ip link set " + l.Name + " up"
+			return fmt.Sprintf("%s, which has %v in the network of %v, is down", l.Name, on.Addr, p.Remote), f.toGetUp(l.Name)
 		}
 	}
 	if p.RouteError != "" {
@@ -37,9 +38,9 @@ func (f *Facts) whyNoWay(p rdsinfo.Peer) (cause, remedy string) {
 	if l, ok := f.link(p.Device); ok {
 		switch {
 		case !l.Up:
-			return l.Name + " is down", "ip link set " + l.Name + " up"
+			return l.Name + " is down", f.toGetUp(l.Name)
 		case !l.Running:
-			return l.Name + " has no carrier", "look at the cable, the switch port and the far end: ethtool " + l.Name
+			return l.Name + " has no carrier", f.toGetCarrier(l.Name)
 		}
 	}
 	switch p.Neighbor {
@@ -49,25 +50,33 @@ func (f *Facts) whyNoWay(p rdsinfo.Peer) (cause, remedy string) {
 			next = p.Gateway
 		}
 		return fmt.Sprintf("%v does not answer on %s (ip neighbour: %s): it is down, its link is, or it is not in this network", next, p.Device, strings.ToUpper(p.Neighbor)),
-			fmt.Sprintf("look at %v: is it up, is its link, has it this address", next)
+			remedy{f.here("ping -c 3 -I", p.Device, next.String()), fmt.Sprintf("look at %v: is it up, is its link, has it this address", next)}
 	}
-	return "", ""
+	return "", none
 }
 
 // toGetARoute is the remedy where there is none.
-func (f *Facts) toGetARoute(p rdsinfo.Peer) string {
+func (f *Facts) toGetARoute(p rdsinfo.Peer) remedy {
 	if p.Local.IsValid() && p.Local.IsLoopback() {
-		return fmt.Sprintf("rds-info doctor %v, without --local or with an address that is not a loopback one", p.Remote)
+		return remedy{again(f.NetNS, p.Remote.String()), "without --local, or with an address that is not a loopback one"}
 	}
 	if p.Remote.Is6() && p.Remote.IsLinkLocalUnicast() {
-		return fmt.Sprintf("rds-info doctor %v%%INTERFACE; ip link lists them", p.Remote.WithZone(""))
+		return remedy{f.here("ip -brief link"), fmt.Sprintf("lists the interfaces: rds-info doctor %v%%INTERFACE", p.Remote.WithZone(""))}
 	}
-	return fmt.Sprintf("ip route add %v via GATEWAY", p.Remote)
+	show := "ip route show"
+	if p.Remote.Is6() {
+		show = "ip -6 route show"
+	}
+	return remedy{f.here(show), fmt.Sprintf("lists those that there are; to add one: ip route add %v via GATEWAY", p.Remote)}
 }
 
 // whyTCP looks at the TCP sockets to the peer.
-func (f *Facts) whyTCP(p rdsinfo.Peer) (cause, remedy string) {
-	firewall := fmt.Sprintf("let TCP port %d through, here and on %v: nft list ruleset, iptables -L -n", rdsinfo.TCPPort, p.Remote)
+func (f *Facts) whyTCP(p rdsinfo.Peer) (cause string, do remedy) {
+	const rules = "'nft list ruleset; iptables-save'"
+	firewall := remedy{
+		f.here("sh -c "+rules) + "; " + there(p.Remote, rules),
+		fmt.Sprintf("lists the rules: let TCP port %d through, here and on %v, in both directions", rdsinfo.TCPPort, p.Remote),
+	}
 	alive := fmt.Sprintf("a firewall drops it, or %v is down", p.Remote)
 	if p.Neighbor == "reachable" && !p.Gateway.IsValid() {
 		alive = fmt.Sprintf("a firewall drops it, since %v answers on %s", p.Remote, p.Device)
@@ -77,20 +86,19 @@ func (f *Facts) whyTCP(p rdsinfo.Peer) (cause, remedy string) {
 		case e.State == "SYN-SENT" && (e.Retransmits > 0 || f.stillConnecting(e)):
 			return fmt.Sprintf("nothing answers at TCP port %d of %v: %s", rdsinfo.TCPPort, p.Remote, alive), firewall
 		case e.State == "ESTAB" && e.Unacked > 0 && e.Retransmits > 0:
-			return fmt.Sprintf("%v acknowledges nothing over TCP (%d bytes, sent %d times): %s, or the link between is cut", p.Remote, e.Unacked, e.Retransmits+1, alive),
-				firewall + "; ping " + p.Remote.String()
+			firewall.advice += fmt.Sprintf("; if nothing drops it: ping %v", p.Remote)
+			return fmt.Sprintf("%v acknowledges nothing over TCP (%d bytes, sent %d times): %s, or the link between is cut", p.Remote, e.Unacked, e.Retransmits+1, alive), firewall
 		}
 	}
 	if f.refused() {
 		return fmt.Sprintf("%v refuses TCP port %d: there is no RDS over TCP (%d attempts were refused meanwhile)",
-				p.Remote, rdsinfo.TCPPort, f.Last.TCP.AttemptsFailed-f.First.TCP.AttemptsFailed),
-			fmt.Sprintf("on %v: modprobe rds_tcp", p.Remote)
+			p.Remote, rdsinfo.TCPPort, f.Last.TCP.AttemptsFailed-f.First.TCP.AttemptsFailed), remedy{command: there(p.Remote, "modprobe rds_tcp")}
 	}
 	if p.Local.IsValid() && p.Local.Compare(p.Remote) > 0 {
 		return fmt.Sprintf("the kernel waits for %v, which has the smaller address, to connect again", p.Remote),
-			fmt.Sprintf("rds-info doctor on %v; a message to it makes this host connect, too", p.Remote)
+			remedy{f.here("rds-ping -c 1 -I", p.Local.String(), p.Remote.String()), fmt.Sprintf("a message makes this host connect, too; if it gets no answer: rds-info doctor on %v", p.Remote)}
 	}
-	return "no cause shows on this host", fmt.Sprintf("look at the kernel's log, here and there: dmesg; rds-info doctor on %v", p.Remote)
+	return noCause, toLookAtBoth(p)
 }
 
 // endpointsTo are the TCP sockets between the two addresses.

@@ -1,9 +1,11 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdskit/rdskit/rdsinfo"
@@ -49,22 +51,22 @@ func (f *Facts) checkConnection(r *report, d rdsinfo.ConnectionDelta, losses int
 	}
 	state := d.After.Value
 	if losses > 1 || losses == 1 && state == rdsinfo.StateUp {
-		cause, remedy := f.whyFlapping(p)
-		r.warn(subject, remedy, "it is flapping: lost %s within %s, and %v now%s%s", times(uint64(losses)), seconds(f), state, cause, waiting)
+		cause, do := f.whyFlapping(p)
+		r.warn(subject, do, "it is flapping: lost %s within %s, and %v now%s%s", times(uint64(losses)), seconds(f), state, cause, waiting)
 		return 0
 	}
 	switch {
 	case state == rdsinfo.StateUp && !f.isLocal(d.Local):
-		r.warn(subject, fmt.Sprintf("ip address add %v/BITS dev DEVICE", d.Local), "it is up, but %v is not an address of this host any more", d.Local)
+		r.warn(subject, f.toHave(d.Local), "it is up, but %v is not an address of this host any more", d.Local)
 		return 0
 	case state == rdsinfo.StateUp && d.Stuck && f.moved():
-		cause, remedy := f.why(p, d.Transport)
-		r.fail(subject, remedy, "it is up and stuck: nothing was acknowledged in %s: %s%s", seconds(f), cause, waiting)
+		cause, do := f.why(p, d.Transport)
+		r.fail(subject, do, "it is up and stuck: nothing was acknowledged in %s: %s%s", seconds(f), cause, waiting)
 		return 0
 	case state == rdsinfo.StateUp:
 		return 1
 	}
-	cause, remedy := f.why(p, d.Transport)
+	cause, do := f.why(p, d.Transport)
 	what := fmt.Sprintf("it is %v", state)
 	if f.moved() && d.Before.Known {
 		what += fmt.Sprintf(", and was %v %s ago", d.Before.Value, seconds(f))
@@ -73,7 +75,7 @@ func (f *Facts) checkConnection(r *report, d rdsinfo.ConnectionDelta, losses int
 	if state == rdsinfo.StateDown && d.Waiting.Messages == 0 {
 		v = Warn
 	}
-	r.add(v, subject, remedy, "%s: %s%s", what, cause, waiting)
+	r.add(v, subject, do, "%s: %s%s", what, cause, waiting)
 	return 0
 }
 
@@ -153,11 +155,16 @@ func replaced(before, after []tcpPair) bool {
 		!slices.ContainsFunc(after, func(p tcpPair) bool { return slices.Contains(before, p) })
 }
 
-func (f *Facts) whyFlapping(p rdsinfo.Peer) (cause, remedy string) {
-	if cause, remedy := f.whyNoWay(p); cause != "" {
-		return "; " + cause, remedy
+func (f *Facts) whyFlapping(p rdsinfo.Peer) (cause string, do remedy) {
+	if cause, do := f.whyNoWay(p); cause != "" {
+		return "; " + cause, do
 	}
-	return "", fmt.Sprintf("look at what resets it: dmesg here and on %v, the link (ip -s link show dev %s), writes to net.rds.tcp.*, programs that kill sockets (ss -K)", p.Remote, p.Device)
+	do = toLookAtBoth(p)
+	do.advice += "; what resets it may be the link, writes to net.rds.tcp.*, or a program that kills sockets (ss -K)"
+	if p.Device != "" {
+		do.command = f.here("ip -s link show dev", p.Device) + "; " + do.command
+	}
+	return "", do
 }
 
 func connectionName(local, remote netip.Addr, tos rdsinfo.Optional[uint8], transport string) string {
@@ -216,7 +223,7 @@ func checkReceivers(f *Facts, r *report) {
 		case before[s.Bound].oldest != q.oldest:
 			v, reads = Warn, "and reads too slowly"
 		}
-		r.add(v, s.Bound.String(), fmt.Sprintf("look at the program: is it stopped, blocked or overloaded; should it ask for a larger buffer (SO_RCVBUF, up to net.core.rmem_max=%s)", or(f.Last.Sysctls["net.core.rmem_max"], "?")),
+		r.add(v, s.Bound.String(), f.toRead(s),
 			"the receiver is congested: %s has %s of %d bytes waiting, its buffer is %d, %s; senders to it have to wait",
 			f.owner(s.Inode), count(q.messages, "message"), q.bytes, s.ReceiveBuffer, reads)
 	}
@@ -225,9 +232,17 @@ func checkReceivers(f *Facts, r *report) {
 	}
 }
 
-func or(text, other string) string {
-	if text == "" {
-		return other
+// toRead is the remedy for a socket that nobody reads from.
+func (f *Facts) toRead(s rdsinfo.Socket) remedy {
+	do := remedy{advice: fmt.Sprintf("look at the program: is it stopped, blocked or overloaded; should it ask for a larger buffer (SO_RCVBUF, up to net.core.rmem_max=%s)", cmp.Or(f.Last.Sysctls["net.core.rmem_max"], "?"))}
+	var pids []string
+	for _, p := range f.Processes[s.Inode] {
+		pids = append(pids, strconv.Itoa(p.PID))
 	}
-	return text
+	if len(pids) > 0 {
+		do.command = "ps -o pid,stat,wchan:24,args -p " + strings.Join(pids, ",")
+	} else {
+		do.command = f.here(fmt.Sprintf("rds-info -ak --procs --filter local=%v,port=%d", s.Bound.Addr(), s.Bound.Port()))
+	}
+	return do
 }

@@ -22,6 +22,9 @@ type Facts struct {
 	Processes map[uint64][]rdsinfo.Process
 	// Local is the address to look at among those of this host, invalid for all.
 	Local netip.Addr
+	// NetNS is what the user calls the network namespace, empty for that of the program: a name, the
+	// number of a process, or a path.
+	NetNS string
 	// Host is the host that was asked for, if any.
 	Host *Host
 }
@@ -80,24 +83,24 @@ func (f *Facts) isLocal(a netip.Addr) bool { return f.Last.Namespace.HasAddress(
 func same(a, b netip.Addr) bool { return a.WithZone("") == b.WithZone("") }
 
 // elsewhere returns the other namespaces that have the address.
-func (f *Facts) elsewhere(a netip.Addr) []string {
-	var names []string
+func (f *Facts) elsewhere(a netip.Addr) []*rdsinfo.Namespace {
+	var all []*rdsinfo.Namespace
 	for i := range f.Last.Others {
 		if f.Last.Others[i].HasAddress(a) {
-			names = append(names, namespaceName(&f.Last.Others[i]))
+			all = append(all, &f.Last.Others[i])
 		}
 	}
-	return names
+	return all
 }
 
 // near returns another namespace that has an address in the same network as a, and that address.
-func (f *Facts) near(a netip.Addr) (name string, with netip.Addr, ok bool) {
+func (f *Facts) near(a netip.Addr) (ns *rdsinfo.Namespace, with netip.Addr) {
 	for i := range f.Last.Others {
 		if on, ok := onLink(f.Last.Others[i].Addresses, a); ok {
-			return namespaceName(&f.Last.Others[i]), on.Addr, true
+			return &f.Last.Others[i], on.Addr
 		}
 	}
-	return "", netip.Addr{}, false
+	return nil, netip.Addr{}
 }
 
 // onLink returns the address whose network has a.

@@ -4,11 +4,15 @@ import "fmt"
 
 // A Finding is what a check says about one thing.
 type Finding struct {
-	Check   string  `json:"check"`             // the check's name
-	Subject string  `json:"subject,omitempty"` // the thing: an address, a sysctl, a connection
-	Verdict Verdict `json:"verdict"`
-	Reason  string  `json:"reason"`
-	Remedy  string  `json:"remedy,omitempty"` // what to do, a command where there is one
+	Check   string // the check's name
+	Subject string // the thing: an address, a sysctl, a connection; may be empty
+	Verdict Verdict
+	Reason  string
+	// Remedy is a command for a shell of root. It is empty if nothing is wrong, or no command
+	// helps.
+	Remedy string
+	// Advice is what else to do, or what to look for in what the command prints; may be empty.
+	Advice string
 }
 
 // A Verdict is how a check ended.
@@ -51,18 +55,22 @@ type report struct {
 	findings []Finding
 }
 
-func (r *report) add(v Verdict, subject, remedy, format string, args ...any) {
-	r.findings = append(r.findings, Finding{r.check, subject, v, fmt.Sprintf(format, args...), remedy})
+func (r *report) add(v Verdict, subject string, do remedy, format string, args ...any) {
+	r.findings = append(r.findings, Finding{r.check, subject, v, fmt.Sprintf(format, args...), do.command, do.advice})
 }
 
-func (r *report) ok(subject, format string, args ...any)   { r.add(OK, subject, "", format, args...) }
-func (r *report) info(subject, format string, args ...any) { r.add(Info, subject, "", format, args...) }
-func (r *report) skip(subject, format string, args ...any) { r.add(Skip, subject, "", format, args...) }
-
-func (r *report) warn(subject, remedy, format string, args ...any) {
-	r.add(Warn, subject, remedy, format, args...)
+func (r *report) ok(subject, format string, args ...any) { r.add(OK, subject, none, format, args...) }
+func (r *report) info(subject, format string, args ...any) {
+	r.add(Info, subject, none, format, args...)
+}
+func (r *report) skip(subject, format string, args ...any) {
+	r.add(Skip, subject, none, format, args...)
 }
 
-func (r *report) fail(subject, remedy, format string, args ...any) {
-	r.add(Fail, subject, remedy, format, args...)
+func (r *report) warn(subject string, do remedy, format string, args ...any) {
+	r.add(Warn, subject, do, format, args...)
+}
+
+func (r *report) fail(subject string, do remedy, format string, args ...any) {
+	r.add(Fail, subject, do, format, args...)
 }

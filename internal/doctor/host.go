@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/rdskit/rdskit/internal/shell"
 	"github.com/rdskit/rdskit/rdsinfo"
 )
 
@@ -13,11 +14,11 @@ func checkHost(f *Facts, r *report) {
 		return
 	}
 	if f.Host.Err != nil {
-		remedy := "getent ahosts " + f.Host.Name
+		do := remedy{"getent ahosts " + shell.Quote(f.Host.Name), "tells what the name stands for"}
 		if _, err := netip.ParseAddr(f.Host.Name); err == nil {
-			remedy = "give the address of one host, and of the family of --local"
+			do = remedy{advice: "give the address of one host, and of the family of --local"}
 		}
-		r.fail(f.Host.Name, remedy, "it has no address to try: %v", f.Host.Err)
+		r.fail(f.Host.Name, do, "it has no address to try: %v", f.Host.Err)
 		return
 	}
 	text := fmt.Sprintf("its address is %v", f.Host.Way.Remote)
@@ -25,6 +26,15 @@ func checkHost(f *Facts, r *report) {
 		text += "; not tried: " + strings.Trim(fmt.Sprint(f.Host.Others), "[]")
 	}
 	r.info(f.Host.Name, "%s", text)
+}
+
+// asked are the arguments by which the host was asked for, and a further one.
+func (f *Facts) asked(option string) []string {
+	args := []string{option}
+	if f.Local.IsValid() {
+		args = append(args, "--local", f.Local.String())
+	}
+	return append(args, f.Host.Name)
 }
 
 func (f *Facts) hasAddress() bool { return f.Host != nil && f.Host.Err == nil }
@@ -44,13 +54,13 @@ func checkRoute(f *Facts, r *report) {
 		return
 	}
 	_, here := onLink(f.Last.Namespace.Addresses, w.Remote)
-	if name, with, ok := f.near(w.Remote); ok && !here {
-		r.fail(subject, fmt.Sprintf("rds-info doctor --netns %s %s", name, f.Host.Name),
-			"%s; wrong network namespace: %s has %v, in its network", w.RouteError, name, with)
+	if ns, with := f.near(w.Remote); ns != nil && !here {
+		r.fail(subject, toGoTo(ns, f.Host.Name),
+			"%s; wrong network namespace: %s has %v, in its network", w.RouteError, namespaceName(ns), with)
 		return
 	}
-	cause, remedy := f.whyNoWay(w)
-	r.fail(subject, remedy, "%s", cause)
+	cause, do := f.whyNoWay(w)
+	r.fail(subject, do, "%s", cause)
 }
 
 func checkNeighbor(f *Facts, r *report) {
@@ -68,8 +78,8 @@ func checkNeighbor(f *Facts, r *report) {
 	}
 	switch w.Neighbor {
 	case "failed", "incomplete":
-		cause, remedy := f.whyNoWay(w)
-		r.fail(next.String(), remedy, "%s", cause)
+		cause, do := f.whyNoWay(w)
+		r.fail(next.String(), do, "%s", cause)
 	case "":
 		r.info(next.String(), "the kernel did not look for it on %s lately", w.Device)
 	default:
@@ -84,13 +94,13 @@ func checkPings(f *Facts, r *report) {
 	h := f.Host
 	switch {
 	case h.PingErr != nil:
-		r.fail(h.Way.Remote.String(), "", "no ping can be tried: %v", h.PingErr)
+		r.fail(h.Way.Remote.String(), none, "no ping can be tried: %v", h.PingErr)
 		return
 	case len(h.Pings) == 0 && h.Way.RouteError != "":
 		r.skip(h.Way.Remote.String(), "there is no route")
 		return
 	case len(h.Pings) == 0:
-		r.add(Skip, h.Way.Remote.String(), fmt.Sprintf("rds-info doctor --probe %s", h.Name),
+		r.add(Skip, h.Way.Remote.String(), remedy{command: again(f.NetNS, f.asked("--probe")...)},
 			"there is no connection to it, and a ping would make one, which stays: --probe permits that")
 		return
 	}
@@ -108,25 +118,25 @@ func (f *Facts) checkPing(r *report, p Ping) {
 	case p.Received > 0:
 		r.ok(subject, "%d of %d pings answered, the fastest in %v", p.Received, p.Sent, p.RTT.Round(1000))
 	case p.Sent == 0 && p.Err != nil:
-		r.fail(subject, "", "no ping could be sent: %v", p.Err)
+		r.fail(subject, none, "no ping could be sent: %v", p.Err)
 	default:
-		cause, remedy := f.whyNoPong(p)
-		r.fail(subject, remedy, "none of %d pings was answered: %s", p.Sent, cause)
+		cause, do := f.whyNoPong(p)
+		r.fail(subject, do, "none of %d pings was answered: %s", p.Sent, cause)
 	}
 }
 
 // whyNoPong says why pings got no answer.
-func (f *Facts) whyNoPong(p Ping) (cause, remedy string) {
+func (f *Facts) whyNoPong(p Ping) (cause string, do remedy) {
 	peer := f.peer(p.Local, p.Remote)
-	cause, remedy = f.why(peer, p.Transport)
+	cause, do = f.why(peer, p.Transport)
 	// The state is that of the first path: pings that take another may be refused meanwhile.
 	if c, ok := connection(f.Last, p); ok && c.State() == rdsinfo.StateUp && f.tcpHealthy(peer) && !f.refused() {
 		if noWay, _ := f.whyNoWay(peer); noWay == "" {
 			return fmt.Sprintf("the connection is up, so that the kernel of %v has them, but it answers no pings: %s is 0 there", p.Remote, pingEnable),
-				fmt.Sprintf("on %v: sysctl -w %s=1", p.Remote, pingEnable)
+				remedy{command: there(p.Remote, "sysctl -w "+pingEnable+"=1")}
 		}
 	}
-	return cause, remedy
+	return cause, do
 }
 
 // refused reports whether attempts to connect over TCP were refused between the two looks.

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -16,9 +15,9 @@ func checkSocket(f *Facts, r *report) {
 		r.ok("", "an RDS socket can be made")
 	case !f.Loaded("rds"):
 		m := diagnose.Find(f, "rds")
-		r.fail("", m.Remedy(), "no RDS socket can be made, since the module rds is not loaded%s", m.Because())
+		r.fail("", toLoad(m), "no RDS socket can be made, since the module rds is not loaded%s", m.Because())
 	default:
-		r.fail("", "look at the kernel's log: dmesg", "no RDS socket can be made, though rds is loaded: %s", f.Last.SocketError)
+		r.fail("", remedy{command: kernelLog}, "no RDS socket can be made, though rds is loaded: %s", f.Last.SocketError)
 	}
 }
 
@@ -34,7 +33,8 @@ func checkModules(f *Facts, r *report) {
 
 func loadedModule(f *Facts, r *report, name string) {
 	if m := diagnose.Find(f, name); m.Blocked() {
-		r.warn(name, fmt.Sprintf("remove line %d of %s", m.Rule.Line, m.Rule.File),
+		command, advice := m.Lift()
+		r.warn(name, remedy{command, advice},
 			"it is loaded, but will not be after a reboot: %v keeps it from being loaded", m.Rule)
 		return
 	}
@@ -45,15 +45,15 @@ func missingModule(f *Facts, r *report, m diagnose.Missing) {
 	rdma := len(f.Last.RDMAPorts) > 0
 	switch {
 	case m.Module == "rds":
-		r.fail(m.Module, m.Remedy(), "it is not loaded%s: nothing of RDS works without", m.Because())
+		r.fail(m.Module, toLoad(m), "it is not loaded%s: nothing of RDS works without", m.Because())
 	case m.Module == "rds_rdma" && rdma:
-		r.warn(m.Module, m.Remedy(), "it is not loaded%s, so that RDS does not use the RDMA devices of this host", m.Because())
+		r.warn(m.Module, toLoad(m), "it is not loaded%s, so that RDS does not use the RDMA devices of this host", m.Because())
 	case m.Module == "rds_rdma":
 		r.info(m.Module, "it is not loaded%s; without an RDMA device nothing needs it", m.Because())
 	case f.Loaded("rds_rdma"):
 		r.info(m.Module, "it is not loaded%s; hosts are reached over InfiniBand or RoCE only", m.Because())
 	default:
-		r.fail(m.Module, m.Remedy(), "it is not loaded%s, and neither is rds_rdma: without a transport no other host can be reached", m.Because())
+		r.fail(m.Module, toLoad(m), "it is not loaded%s, and neither is rds_rdma: without a transport no other host can be reached", m.Because())
 	}
 }
 
@@ -95,10 +95,10 @@ func checkNamespace(f *Facts, r *report) {
 				if f.Host != nil || f.Local.IsValid() {
 					v = Warn
 				}
-				r.add(v, name, "rds-info doctor --netns "+namespaceName(o), "%s: %s has %v, for one", why, namespaceName(o), a.Addr)
+				r.add(v, name, toGoTo(o), "%s: %s has %v, for one", why, namespaceName(o), a.Addr)
 				return
 			}
 		}
 	}
-	r.warn(name, "ip address add ADDRESS/BITS dev DEVICE", "it has no address but loopback ones: no other host can be reached")
+	r.warn(name, remedy{f.here("ip -brief address"), "to add one: ip address add ADDRESS/BITS dev DEVICE"}, "it has no address but loopback ones: no other host can be reached")
 }

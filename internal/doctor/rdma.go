@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/rdskit/rdskit/internal/shell"
 	"github.com/rdskit/rdskit/rdsinfo"
 )
 
@@ -16,11 +17,11 @@ func checkRDMA(f *Facts, r *report) {
 	for _, p := range f.Last.RDMAPorts {
 		subject := fmt.Sprintf("%s port %d", p.Device, p.Port)
 		if p.State != "ACTIVE" {
-			remedy := "look at the cable and the subnet manager: ibstat " + p.Device
+			do := remedy{"ibstat " + shell.Quote(p.Device), "look at the cable and the subnet manager"}
 			if p.LinkLayer == "Ethernet" {
-				remedy = "look at its network interface: rdma link show"
+				do = remedy{"rdma link show", "names its network interface, which is down or has no carrier"}
 			}
-			r.warn(subject, remedy, "its state is %s, not ACTIVE: it carries nothing", p.State)
+			r.warn(subject, do, "its state is %s, not ACTIVE: it carries nothing", p.State)
 			continue
 		}
 		regions := ""
@@ -36,7 +37,7 @@ func checkRDMA(f *Facts, r *report) {
 		}
 		p, gid, ok := f.activeGID(a)
 		if !ok {
-			r.warn(a.Addr.String(), "rdma link show; ls /sys/class/infiniband/*/ports/*/gids",
+			r.warn(a.Addr.String(), remedy{"rdma link show", "names the network interface of each port: the address belongs on one whose port is active"},
 				"infiniband serves it, but no active port has a GID for it or its interface %s", a.Device)
 			continue
 		}
@@ -81,7 +82,7 @@ func (f *Facts) checkRDMACounters(r *report) {
 		if c.Name == softRetries {
 			v = Info
 		}
-		r.add(v, fmt.Sprintf("%s port %d", c.Device, c.Port), "look at the link, its cable, switch and settings for loss (PFC, ECN): rdma statistic show link "+c.Device,
+		r.add(v, fmt.Sprintf("%s port %d", c.Device, c.Port), remedy{"rdma statistic show link " + shell.Quote(fmt.Sprintf("%s/%d", c.Device, c.Port)), "look at the link, its cable, switch and settings for loss (PFC, ECN)"},
 			"%s: %s grew by %d in %s", meaning, c.Name, c.Moved, seconds(f))
 	}
 }
@@ -99,7 +100,7 @@ func (f *Facts) checkQueuePairs(r *report) {
 		// What was so at both looks is not just being made.
 		wrong := queuePairs(f.Last, d.Local, d.Remote)
 		if wrong != "" && wrong == queuePairs(f.First, d.Local, d.Remote) {
-			r.fail(connectionName(d.Local, d.Remote, d.TOS, d.Transport), "look at the kernel's log: dmesg",
+			r.fail(connectionName(d.Local, d.Remote, d.TOS, d.Transport), remedy{command: kernelLog},
 				"RDS takes it to be up, but %s: nothing gets through", wrong)
 		}
 	}

@@ -52,7 +52,7 @@ func checkSysctls(f *Facts, r *report) {
 		return
 	}
 	if f.Last.Sysctls[pingEnable] == "0" {
-		r.warn(pingEnable, "sysctl -w "+pingEnable+"=1", "it is 0: this host answers no RDS pings")
+		r.warn(pingEnable, toSet(pingEnable, 1), "it is 0: this host answers no RDS pings")
 	}
 	judge(f, r, sysctls, f.Last.Sysctls)
 	if _, have := f.Last.Sysctls["net.rds.reconnect_max_delay_ms"]; !have {
@@ -72,6 +72,11 @@ func checkParameters(f *Facts, r *report) {
 		return
 	}
 	judge(f, r, parameters, values)
+}
+
+// toSet is the remedy for a parameter below /proc/sys.
+func toSet(name string, value int) remedy {
+	return remedy{fmt.Sprintf("sysctl -w %s=%d", name, value), "and a file in /etc/sysctl.d to keep it"}
 }
 
 // judge holds values to their defaults.
@@ -130,7 +135,7 @@ func checkBuffers(f *Facts, r *report) {
 		meaning := fmt.Sprintf(b.meaning, bytes)
 		switch {
 		case bytes < usualBuffer:
-			r.warn(b.name, fmt.Sprintf("sysctl -w %s=%d", b.name, maxMessage), "it is %d bytes, less than any kernel has by default: %s", bytes, meaning)
+			r.warn(b.name, toSet(b.name, maxMessage), "it is %d bytes, less than any kernel has by default: %s", bytes, meaning)
 		case bytes < maxMessage && b.name == "net.core.wmem_max":
 			r.info(b.name, "%s; RDS itself takes %d", meaning, maxMessage)
 		default:
@@ -153,7 +158,7 @@ func checkLockedMemory(f *Facts, r *report) {
 	case !f.Loaded("rds_rdma"):
 		r.skip("", "memory is locked for RDMA only, and rds_rdma is not loaded")
 	case err == nil && bytes < usualLock:
-		r.warn("", "ulimit -l unlimited, or memlock in /etc/security/limits.conf, or LimitMEMLOCK= of the systemd unit",
+		r.warn("", remedy{"ulimit -l unlimited", "in the shell that starts the program; for good, memlock in /etc/security/limits.conf or LimitMEMLOCK= in the systemd unit"},
 			"a process like this one may lock %s bytes only: registering memory for RDMA fails with ENOMEM", limit)
 	case err == nil:
 		r.ok("", "a process like this one may lock %s bytes", limit)

@@ -64,7 +64,7 @@ func isNamespace(info os.FileInfo) bool {
 // where /proc hides some, since it does not tell how many.
 func All() (all []Namespace, unseen int, err error) {
 	seen := map[uint64]bool{}
-	add := func(path, name string) error {
+	add := func(path, name string, pid int) error {
 		// A look spares opening what is there already.
 		info, err := os.Stat(path)
 		if err != nil {
@@ -79,7 +79,7 @@ func All() (all []Namespace, unseen int, err error) {
 			return err
 		}
 		seen[stat.Ino] = true
-		all = append(all, Namespace{Inode: stat.Ino, Name: name, File: f})
+		all = append(all, Namespace{Inode: stat.Ino, Name: name, PID: pid, File: f})
 		return nil
 	}
 	names, err := os.ReadDir(namesDir)
@@ -87,9 +87,9 @@ func All() (all []Namespace, unseen int, err error) {
 		return nil, 0, err
 	}
 	for _, e := range names {
-		_ = add(filepath.Join(namesDir, e.Name()), e.Name())
+		_ = add(filepath.Join(namesDir, e.Name()), e.Name(), 0)
 	}
-	if err := add(filepath.Join(procDir, "self/ns/net"), ""); err != nil {
+	if err := add(filepath.Join(procDir, "self/ns/net"), "", os.Getpid()); err != nil {
 		return nil, 0, err
 	}
 	processes, err := os.ReadDir(procDir)
@@ -97,10 +97,11 @@ func All() (all []Namespace, unseen int, err error) {
 		return nil, 0, err
 	}
 	for _, e := range processes {
-		if _, err := strconv.Atoi(e.Name()); err != nil {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
 			continue
 		}
-		if err := add(filepath.Join(procDir, e.Name(), "ns/net"), ""); errors.Is(err, fs.ErrPermission) {
+		if err := add(filepath.Join(procDir, e.Name(), "ns/net"), "", pid); errors.Is(err, fs.ErrPermission) {
 			unseen++
 		}
 	}

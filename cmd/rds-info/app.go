@@ -142,11 +142,11 @@ func (o *options) print(ctx context.Context) error {
 	case o.everyNS:
 		return o.printEveryNamespace(ctx)
 	}
-	return o.with(func(cfg *rdsinfo.Config) error { return o.readAndPrint(ctx, cfg, "") })
+	return o.with(func(cfg *rdsinfo.Config) error { return o.readAndPrint(ctx, cfg, nil) })
 }
 
 // printEveryNamespace prints the tables of each namespace below its heading, as C
-// does.
+// does. It names those that it may not enter.
 func (o *options) printEveryNamespace(ctx context.Context) error {
 	if err := o.allowed(); err != nil {
 		return err
@@ -163,30 +163,33 @@ func (o *options) printEveryNamespace(ctx context.Context) error {
 	if unseen > 0 {
 		fmt.Fprintf(o.stderr, "rds-info: the network namespaces of at least %d processes cannot be seen: run it as root\n", unseen)
 	}
-	for _, ns := range all {
-		if !o.json {
-			home := ""
-			if ns.Own {
-				home = " (home namespace)"
-			}
-			fmt.Fprintf(o.stdout, "\n##################################################\n#\n# Network namespace %d%s\n#\n", ns.Inode, home)
+	for i := range all {
+		ns := &all[i]
+		cfg := &rdsinfo.Config{}
+		if !ns.Own { // to enter its own takes the right to enter others
+			cfg.NetNS = int(ns.File.Fd())
 		}
-		name := ns.Name
-		if name == "" {
-			name = fmt.Sprint(ns.Inode)
-		}
-		if err := o.readAndPrint(ctx, &rdsinfo.Config{NetNS: int(ns.File.Fd())}, name); err != nil {
-			if isSetNS(err) {
-				return explainNetNS(name, err)
-			}
-			return fmt.Errorf("network namespace %s: %w", name, err)
+		err := o.readAndPrint(ctx, cfg, ns)
+		switch {
+		case isSetNS(err):
+			fmt.Fprintf(o.stderr, "rds-info: %v\n", explainNetNS(nameOf(ns), err))
+		case err != nil:
+			return fmt.Errorf("network namespace %s: %w", nameOf(ns), err)
 		}
 	}
 	return nil
 }
 
-// readAndPrint prints the tables of a namespace.
-func (o *options) readAndPrint(ctx context.Context, cfg *rdsinfo.Config, name string) error {
+// nameOf is the name of a namespace, or its inode for one without.
+func nameOf(ns *netns.Namespace) string {
+	if ns.Name == "" {
+		return fmt.Sprint(ns.Inode)
+	}
+	return ns.Name
+}
+
+// readAndPrint prints the tables of a namespace, below a heading if it is one of several.
+func (o *options) readAndPrint(ctx context.Context, cfg *rdsinfo.Config, ns *netns.Namespace) error {
 	cfg.IPv4Only = !o.all && !o.json
 	// The paths of connections are among the tables or not, depending on the
 	// kernel: asking for them costs nothing.
@@ -200,7 +203,23 @@ func (o *options) readAndPrint(ctx context.Context, cfg *rdsinfo.Config, name st
 	if err != nil {
 		return err
 	}
+	name := ""
+	if ns != nil {
+		name = nameOf(ns)
+		o.printHeading(ns)
+	}
 	return o.printSnapshot(s, joins, name)
+}
+
+func (o *options) printHeading(ns *netns.Namespace) {
+	if o.json {
+		return
+	}
+	home := ""
+	if ns.Own {
+		home = " (home namespace)"
+	}
+	fmt.Fprintf(o.stdout, "\n##################################################\n#\n# Network namespace %d%s\n#\n", ns.Inode, home)
 }
 
 func (o *options) printSnapshot(s *rdsinfo.Snapshot, joins info.Joins, netNS string) error {

@@ -71,17 +71,14 @@ func (b *Bundle) readNamespaces(ctx context.Context, cfg *Config) {
 	all, unseen, _ := netns.All()
 	b.UnseenProcesses = unseen
 	own, _ := netns.Inode(cfg.NetNS)
+	b.Namespace = Namespace{Inode: own, Addresses: readAddresses(ctx, cfg.NetNS)}
 	for _, ns := range all {
-		n := Namespace{Inode: ns.Inode, Name: ns.Name, PID: ns.PID, Addresses: readAddresses(ctx, int(ns.File.Fd()))}
 		if ns.Inode == own {
-			b.Namespace = n
+			b.Namespace.Name, b.Namespace.PID = ns.Name, ns.PID
 		} else {
-			b.Others = append(b.Others, n)
+			b.Others = append(b.Others, Namespace{Inode: ns.Inode, Name: ns.Name, PID: ns.PID, Addresses: readAddresses(ctx, int(ns.File.Fd()))})
 		}
 		ns.File.Close()
-	}
-	if b.Namespace.Inode == 0 {
-		b.Namespace = Namespace{Inode: own, Addresses: readAddresses(ctx, cfg.NetNS)}
 	}
 }
 

@@ -48,7 +48,9 @@ func (s *source) with(f func(*rdsinfo.Config) error) error {
 			return err
 		}
 		defer ns.Close()
-		cfg.NetNS = int(ns.Fd())
+		if !netns.IsOwn(ns) { // to enter its own takes the right to enter others
+			cfg.NetNS = int(ns.Fd())
+		}
 	}
 	return explainNetNS(string(s.netns), f(cfg))
 }

@@ -39,3 +39,21 @@ func TestEveryNamespaceThatMayBeEnteredIsShown(t *testing.T) {
 		}
 	}
 }
+
+func TestAnOrdinaryUserGetsAsFarAsThatGoes(t *testing.T) {
+	labtest.Need(t, labtest.RDS, labtest.TCP, labtest.Root, labtest.Hosts(2))
+	run := func(args ...string) labtest.Result {
+		return labtest.StartOn(t, 1, asNobody(labtest.Command(t, args...))).Finish(t)
+	}
+	r := run("doctor", "--json", "-i", "0.1")
+	wantHealthy(t, r)
+	if !strings.Contains(r.Stdout, `"check":"address","subject":"10.9.0.1","verdict":"ok"`) {
+		t.Errorf("no address in\n%s", r.Stdout)
+	}
+	if r := run("-n", "--netns", "h1"); r.Status != 0 || r.Stderr != "" {
+		t.Errorf("its own namespace, by name: %+v", r)
+	}
+	if r := run("-n", "--netns", "h2"); r.Status != 2 || r.Stdout != "" || r.Stderr != "rds-info: network namespace h2: setns: operation not permitted: run it as root\n" {
+		t.Errorf("another namespace: %+v", r)
+	}
+}

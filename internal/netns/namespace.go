@@ -12,7 +12,7 @@ import (
 type Namespace struct {
 	Inode uint64 // what tells it from others
 	Name  string // of ip-netns(8), empty if it has none
-	PID   int    // of a process in it, 0 if it was found by its name
+	PID   int    // of another process in it; 0 if there is none, or it was found by its name
 	Own   bool   // it is that of this process
 	// File is open, for the caller to close.
 	File *os.File

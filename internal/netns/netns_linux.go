@@ -89,16 +89,13 @@ func All() (all []Namespace, unseen int, err error) {
 	for _, e := range names {
 		_ = add(filepath.Join(namesDir, e.Name()), e.Name(), 0)
 	}
-	if err := add(filepath.Join(procDir, "self/ns/net"), "", os.Getpid()); err != nil {
-		return nil, 0, err
-	}
 	processes, err := os.ReadDir(procDir)
 	if err != nil {
 		return nil, 0, err
 	}
 	for _, e := range processes {
 		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
+		if err != nil || pid == os.Getpid() {
 			continue
 		}
 		if err := add(filepath.Join(procDir, e.Name(), "ns/net"), "", pid); errors.Is(err, fs.ErrPermission) {
@@ -107,6 +104,10 @@ func All() (all []Namespace, unseen int, err error) {
 	}
 	if Hides(procDir) {
 		unseen++
+	}
+	// Last, since another process in it is there for longer.
+	if err := add(filepath.Join(procDir, "self/ns/net"), "", 0); err != nil {
+		return nil, 0, err
 	}
 	own, err := os.Stat(filepath.Join(procDir, "self/ns/net"))
 	if err != nil {
@@ -124,6 +125,13 @@ func All() (all []Namespace, unseen int, err error) {
 		return cmp.Compare(a.Inode, b.Inode)
 	})
 	return all, unseen, nil
+}
+
+// IsOwn reports whether a namespace is that of the calling thread.
+func IsOwn(ns *os.File) bool {
+	inode, err := Inode(int(ns.Fd()))
+	own, ownErr := Inode(0)
+	return err == nil && ownErr == nil && inode == own
 }
 
 // Inode returns what tells the network namespace of a descriptor from others; 0 is that of the

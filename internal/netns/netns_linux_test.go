@@ -21,7 +21,7 @@ func TestANamespaceIsFoundByWhatPeopleCallIt(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 			continue
 		}
-		if info, err := f.Stat(); err != nil || !os.SameFile(own, info) {
+		if info, err := f.Stat(); err != nil || !os.SameFile(own, info) || !IsOwn(f) {
 			t.Errorf("%q is another file: %v", name, err)
 		}
 		f.Close()
@@ -71,6 +71,9 @@ func TestAllListsEachNamespaceOnceAndItsOwnFirst(t *testing.T) {
 			t.Errorf("%d: %+v", i, ns)
 		}
 		seen[ns.Inode] = true
+		if ns.PID == os.Getpid() {
+			t.Errorf("%+v is found by this process, which is going to end", ns)
+		}
 		info, err := ns.File.Stat()
 		if err != nil || info.Sys().(*syscall.Stat_t).Ino != ns.Inode {
 			t.Errorf("%+v: %v", ns, err)

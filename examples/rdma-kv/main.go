@@ -93,8 +93,13 @@ func start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer conn.Close()
-		return serve(ctx, conn)
+		s, err := newServer(conn)
+		if err != nil {
+			conn.Close()
+			return err
+		}
+		defer s.close()
+		return s.serve(ctx)
 	case "put":
 		if value, err = io.ReadAll(io.LimitReader(os.Stdin, maxValue+1)); err != nil {
 			return err
@@ -134,22 +139,31 @@ func open(sock *rdssock.Conn, err error) (*rdma.Conn, error) {
 
 // A server answers one request after the other.
 type server struct {
-	conn    *rdma.Conn
-	scratch *rdma.Region // where values are on their way
-	values  map[string][]byte
-	size    int // of all values and keys
+	conn     *rdma.Conn
+	patience time.Duration // with a client
+	scratch  *rdma.Region  // where values are on their way
+	values   map[string][]byte
+	size     int // of all values and keys
 }
 
-func serve(ctx context.Context, conn *rdma.Conn) error {
+func newServer(conn *rdma.Conn) (*server, error) {
 	scratch, err := rdma.Allocate(maxValue)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s := &server{conn: conn, scratch: scratch, values: make(map[string][]byte)}
-	defer func() { s.scratch.Close(ctx) }()
+	return &server{conn: conn, patience: patience, scratch: scratch, values: make(map[string][]byte)}, nil
+}
+
+// close closes the socket first, which ends what uses the memory even if a client is dead.
+func (s *server) close() {
+	s.conn.Close()
+	s.scratch.Close(context.Background())
+}
+
+func (s *server) serve(ctx context.Context) error {
 	b := make([]byte, 64<<10)
 	for {
-		n, key, client, err := conn.Receive(ctx, b)
+		n, key, client, err := s.conn.Receive(ctx, b)
 		switch {
 		case errors.Is(err, context.Canceled):
 			return nil
@@ -170,7 +184,7 @@ func serve(ctx context.Context, conn *rdma.Conn) error {
 }
 
 func (s *server) answer(ctx context.Context, req request, key cmsg.Key, client netip.AddrPort) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	switch {
 	case req.Op == "hello":
@@ -239,16 +253,20 @@ func (s *server) move(ctx context.Context, start func(context.Context, *rdma.Ope
 		return err
 	}
 	// The client's host is dead. Canceling waits until the device has let go of the memory.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience)
 	defer cancel()
 	if s.conn.Cancel(ctx, op.Peer) == nil {
 		return err
 	}
+	// The operation has been reported, but the device may still write. Pages that are unmapped stay the kernel's until
+	// then.
 	scratch, aerr := rdma.Allocate(maxValue)
-	if aerr == nil {
-		s.scratch = scratch
+	if aerr != nil {
+		return errors.Join(err, aerr)
 	}
-	return errors.Join(err, aerr)
+	old := s.scratch
+	s.scratch = scratch
+	return errors.Join(err, old.Close(context.WithoutCancel(ctx)))
 }
 
 func (s *server) reply(ctx context.Context, rep reply, client netip.AddrPort) error {

@@ -2,15 +2,21 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdskit/rdskit/cmsg"
 	"github.com/rdskit/rdskit/internal/labtest"
+	"github.com/rdskit/rdskit/rdma"
 	"github.com/rdskit/rdskit/rdssock"
 )
 
@@ -104,6 +110,139 @@ func TestTheServerGoesOnWhateverComes(t *testing.T) {
 		t.Errorf("get brought %d bytes: %s", len(r.Stdout), r.Stderr)
 	}
 	stop(t, server)
+}
+
+func TestValuesAreKeptUpToALimit(t *testing.T) {
+	s := &server{values: make(map[string][]byte)}
+	value := make([]byte, maxValue)
+	put := func(key string, size int, full bool) {
+		t.Helper()
+		before := s.size
+		r := s.put(&request{Op: "put", Key: key, Size: size}, value[:size])
+		switch {
+		case full && (!strings.Contains(r.Error, "the server is full") || s.size != before):
+			t.Errorf("%q of %d bytes was put: %+v, %d bytes of %d", key, size, r, s.size, maxAll)
+		case !full && (r.Error != "" || len(s.values[key]) != size):
+			t.Errorf("%q of %d bytes: %s", key, size, r.Error)
+		}
+	}
+	for i := range maxAll/maxValue - 1 {
+		put(fmt.Sprintf("%03d", i), maxValue, false)
+	}
+	left := maxAll - s.size - len("last")
+	put("last", left+1, true)
+	put("last", left, false)
+	put("x", 0, true)
+	put("", 1, true)
+	// One that is there takes the place of the old one.
+	put("000", maxValue, false)
+	put("000", 0, false)
+	put("x", maxValue-1, false)
+	put("y", 0, true)
+	if s.size != maxAll {
+		t.Errorf("%d bytes are counted, and not %d", s.size, maxAll)
+	}
+}
+
+// serverAt is a server in the test's own process. It does not serve yet.
+func serverAt(t *testing.T, address netip.AddrPort) *server {
+	t.Helper()
+	conn, err := open(rdssock.Listen(address, &rdssock.Config{Transport: rdssock.TransportInfiniBand}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newServer(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	return s
+}
+
+// take has the server answer what it receives next, and returns what that failed with.
+func (s *server) take(t *testing.T) error {
+	t.Helper()
+	b := make([]byte, 1000)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	n, key, client, err := s.conn.Receive(ctx, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var req request
+	if err := json.Unmarshal(b[:n], &req); err != nil {
+		t.Fatal(err)
+	}
+	return s.answer(ctx, req, key, client)
+}
+
+// serveOne sees that the server serves a client well, which gets the value.
+func (s *server) serveOne(t *testing.T, client *exec.Cmd, value []byte) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	served := make(chan error, 1)
+	go func() { served <- s.serve(ctx) }()
+	if r := labtest.StartOn(t, 0, client).Finish(t); r.Status != 0 || r.Stdout != string(value) {
+		t.Errorf("get brought %d bytes: %s", len(r.Stdout), r.Stderr)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if n := s.conn.Outstanding(); n != 0 {
+		t.Errorf("%d operations are outstanding", n)
+	}
+}
+
+func TestTheServerOutlivesItsClients(t *testing.T) {
+	labtest.Need(t, labtest.RDMA)
+	address := netip.AddrPortFrom(labtest.HCA(t, 1).IPv4(), 5400)
+	from := netip.AddrPortFrom(labtest.HCA(t, 2).IPv4(), 0)
+	s := serverAt(t, address)
+	value := bytes.Repeat([]byte("v"), 100_000)
+	s.values["key"] = value
+	for _, req := range []request{{Op: "get", Key: "key", Size: maxValue}, {Op: "put", Key: "key", Size: 10_000}} {
+		// A client that ends with its request unanswered takes its memory along.
+		client, err := open(rdssock.Listen(from, &rdssock.Config{Transport: rdssock.TransportInfiniBand}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		region, err := rdma.Allocate(maxValue)
+		if err != nil {
+			t.Fatal(err)
+		}
+		message, err := json.Marshal(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if err := client.Offer(ctx, &rdma.Registration{Memory: region.All()}, message, address); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Socket().Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := region.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.take(t); !errors.Is(err, rdma.ErrRemoteAccess) && !errors.Is(err, rdma.ErrDropped) {
+			t.Errorf("%s of a client that is gone: %v", req.Op, err)
+		}
+	}
+	// Where there is no host nobody ever answers.
+	s.patience = 100 * time.Millisecond
+	nobody := netip.AddrPortFrom(netip.MustParseAddr("10.8.0.79"), 4000)
+	err := s.answer(t.Context(), request{Op: "get", Key: "key", Size: maxValue}, 0x4700, nobody)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("get for a host that is not there: %v", err)
+	}
+	s.patience = patience
+	s.serveOne(t, labtest.Command(t, "-from", from.Addr().String(), "get", address.String(), "key"), value)
 }
 
 func TestWhatCannotBeDoneSaysWhy(t *testing.T) {

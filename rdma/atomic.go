@@ -13,17 +13,20 @@ import (
 
 const opAtomic = "rdma-atomic"
 
-// FetchAdd adds to 8 bytes of the peer's memory, in the program's byte order, waits, and returns what
-// they were before. op names them, and its Local is one Slice of 8 bytes at a multiple of 8 for
-// what they were. A region that the kernel registers on mainline permits no atomic operation
-// (net/rds/ib_frmr.c:rds_ib_post_reg_frmr), unless its pages are registered on demand.
+// FetchAdd adds to 8 bytes of the peer's memory, in the program's byte order,
+// waits, and returns what they were before. op names them, and its Local is one
+// Slice of 8 bytes at a multiple of 8 for what they were. A region that the kernel
+// registers on mainline permits no atomic operation
+// (net/rds/ib_frmr.c:rds_ib_post_reg_frmr), unless its pages are registered on
+// demand.
 //
 // The kernel asks the device for a masked operation, whichever it is told
-// (net/rds/ib_send.c:rds_ib_xmit_atomic). A device that has none fails when the operation is
-// posted, of which nobody is told, and everything behind it on the connection waits for ever.
-// So the error is ErrAtomics unless the device is known to have them or Config.Atomics insists.
-// Not yet seen to succeed on a kernel. Cancel gives back the operations that are blocked, but the
-// connection stays so until it breaks.
+// (net/rds/ib_send.c:rds_ib_xmit_atomic). A device that has none fails when the
+// operation is posted, of which nobody is told, and everything behind it on the
+// connection waits for ever. So the error is ErrAtomics unless the device is known
+// to have them or Config.Atomics insists. Not yet seen to succeed on a kernel.
+// Cancel gives back the operations that are blocked, but the connection stays so
+// until it breaks.
 func (c *Conn) FetchAdd(ctx context.Context, op *Operation, add uint64) (old uint64, err error) {
 	return c.atomic(ctx, op, cmsg.Atomic{Op: cmsg.AtomicFetchAdd, Add: add})
 }
@@ -38,7 +41,8 @@ func (c *Conn) MaskedFetchAdd(ctx context.Context, op *Operation, add, noCarry u
 	return c.atomic(ctx, op, cmsg.Atomic{Op: cmsg.AtomicMaskedFetchAdd, Add: add, NoCarryMask: noCarry})
 }
 
-// MaskedCompareSwap compares the bits of compareMask and stores those of swapMask. See [Conn.FetchAdd].
+// MaskedCompareSwap compares the bits of compareMask and stores those of swapMask.
+// See [Conn.FetchAdd].
 func (c *Conn) MaskedCompareSwap(ctx context.Context, op *Operation, compare, swap, compareMask, swapMask uint64) (old uint64, err error) {
 	return c.atomic(ctx, op, cmsg.Atomic{
 		Op: cmsg.AtomicMaskedCompareSwap, Compare: compare, Swap: swap, CompareMask: compareMask, SwapMask: swapMask,

@@ -11,8 +11,8 @@ import (
 	"github.com/rdskit/rdskit/rdma"
 )
 
-// One atomic operation on a device without masked ones blocks its connection. Cancel gives back the
-// operations; the connection needs to be broken.
+// One atomic operation on a device without masked ones blocks its connection.
+// Cancel gives back the operations; the connection needs to be broken.
 func TestAtomicsAreRefusedAndBlockTheConnectionIfInsistedOn(t *testing.T) {
 	labtest.Need(t, labtest.RDMA)
 	// The connection of a type of service that nobody else uses.

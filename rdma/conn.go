@@ -16,8 +16,8 @@ import (
 	"github.com/rdskit/rdskit/rdssock"
 )
 
-// A Conn does RDMA on an RDS socket. Its methods may be called from any number
-// of goroutines.
+// A Conn does RDMA on an RDS socket. Its methods may be called from any number of
+// goroutines.
 type Conn struct {
 	sock    *rdssock.Conn
 	raw     syscall.RawConn
@@ -40,20 +40,22 @@ type Conn struct {
 
 // A Config holds what a Conn is made with. The zero Config and nil are good for most.
 type Config struct {
-	// Depth is how many operations Read and Write have under way at a time, 8 if it is 0. Each is of up
-	// to 1 MiB.
+	// Depth is how many operations Read and Write have under way at a time, 8 if it
+	// is 0. Each is of up to 1 MiB.
 	Depth int
 
-	// Atomics permits atomic operations on devices that are not known to be able to do them. On one
-	// that is not, a single one blocks the connection: see [Conn.FetchAdd].
+	// Atomics permits atomic operations on devices that are not known to be able to
+	// do them. On one that is not, a single one blocks the connection: see
+	// [Conn.FetchAdd].
 	Atomics bool
 }
 
 const defaultDepth = 8
 
-// New makes a Conn of a socket, which it takes over: Close closes both. The socket can be used for
-// messages as before. If its transport has no RDMA, which only InfiniBand and RoCE have, the error is
-// ErrNoRDMA, names the transport, and the socket stays the caller's.
+// New makes a Conn of a socket, which it takes over: Close closes both. The socket
+// can be used for messages as before. If its transport has no RDMA, which only
+// InfiniBand and RoCE have, the error is ErrNoRDMA, names the transport, and the
+// socket stays the caller's.
 func New(sock *rdssock.Conn, cfg *Config) (*Conn, error) {
 	if cfg == nil {
 		cfg = &Config{}
@@ -92,8 +94,9 @@ func (c *Conn) Socket() *rdssock.Conn { return c.sock }
 // Outstanding returns how many operations are under way.
 func (c *Conn) Outstanding() int { return int(c.outstanding.Load()) }
 
-// Close closes the socket. All registrations end, and operations under way end with ErrCanceled,
-// when the device has let go of their memory (net/rds/af_rds.c:rds_release).
+// Close closes the socket. All registrations end, and operations under way end with
+// ErrCanceled, when the device has let go of their memory
+// (net/rds/af_rds.c:rds_release).
 func (c *Conn) Close() error {
 	err := c.sock.Close()
 	c.frames.close()
@@ -108,13 +111,14 @@ func (c *Conn) Close() error {
 }
 
 // Cancel ends the operations and messages to a peer that its kernel has not
-// acknowledged: the operations with ErrCanceled, whatever has become of them. Operations of Read
-// and Write, and silent ones, are sent to another port of the peer than its own; they end too.
+// acknowledged: the operations with ErrCanceled, whatever has become of them.
+// Operations of Read and Write, and silent ones, are sent to another port of the
+// peer than its own; they end too.
 //
-// The operations are reported at once, and when Cancel returns without an error the device has let
-// go of their memory. For a peer that is dead that can take as long as the device tries
-// (net/rds/send.c:rds_send_drop_to). If ctx ends first the error is ctx's, the kernel
-// goes on waiting, and Close waits for it.
+// The operations are reported at once, and when Cancel returns without an error the
+// device has let go of their memory. For a peer that is dead that can take as long
+// as the device tries (net/rds/send.c:rds_send_drop_to). If ctx ends first the
+// error is ctx's, the kernel goes on waiting, and Close waits for it.
 func (c *Conn) Cancel(ctx context.Context, peer netip.AddrPort) error {
 	done := make(chan error, 1)
 	go func() { done <- c.cancel(peer) }()
@@ -139,8 +143,9 @@ func (c *Conn) cancel(peer netip.AddrPort) error {
 	return nil
 }
 
-// DeliverCompletions takes in what the kernel reports until ctx ends, with its error, or the
-// Conn is closed. A program needs it that goes by Done functions alone and neither receives nor waits.
+// DeliverCompletions takes in what the kernel reports until ctx ends, with its
+// error, or the Conn is closed. A program needs it that goes by Done functions
+// alone and neither receives nor waits.
 func (c *Conn) DeliverCompletions(ctx context.Context) error {
 	var never rdssock.Completion
 	c.sock.ExpectCompletion(&never, nil)
@@ -154,8 +159,8 @@ func (c *Conn) DeliverCompletions(ctx context.Context) error {
 // controlSize is the room for what comes with a message, in bytes.
 const controlSize = 256
 
-// Receive waits for a message like rdssock.Conn.ReadMsgContext, and returns with it the
-// key that its sender gave along with Offer, or 0.
+// Receive waits for a message like rdssock.Conn.ReadMsgContext, and returns with it
+// the key that its sender gave along with Offer, or 0.
 func (c *Conn) Receive(ctx context.Context, b []byte) (n int, key cmsg.Key, src netip.AddrPort, err error) {
 	control := c.controls.Get().(*[controlSize]byte)
 	defer c.controls.Put(control)
@@ -179,8 +184,8 @@ func FindKey(d cmsg.Dialect, oob []byte) cmsg.Key {
 	return 0
 }
 
-// FlushRegions makes the kernel let go of the memory of all regions on this
-// host that were freed without invalidating them (RDS_FREE_MR with key 0).
+// FlushRegions makes the kernel let go of the memory of all regions on this host
+// that were freed without invalidating them (RDS_FREE_MR with key 0).
 func (c *Conn) FlushRegions() error {
 	if err := c.free(0, 0); err != nil {
 		return c.opError("rdma-flush", netip.AddrPort{}, err)
@@ -197,8 +202,8 @@ func (c *Conn) free(key cmsg.Key, flags cmsg.Flags) error {
 	return o.set(c.raw, abi.RDS_FREE_MR)
 }
 
-// An optionCall is setsockopt(2) at level SOL_RDS. Its function is made once, so that handing it to a
-// RawConn allocates nothing.
+// An optionCall is setsockopt(2) at level SOL_RDS. Its function is made once, so
+// that handing it to a RawConn allocates nothing.
 type optionCall struct {
 	mu    sync.Mutex // of the fields from arg on
 	run   func(fd uintptr)

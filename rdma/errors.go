@@ -11,8 +11,8 @@ import (
 	"github.com/rdskit/rdskit/rdssock"
 )
 
-// Errors of this package are *net.OpError. They answer errors.Is to one of these where one
-// fits, and to the errno of a system call that failed.
+// Errors of this package are *net.OpError. They answer errors.Is to one of these
+// where one fits, and to the errno of a system call that failed.
 var (
 	// ErrNoRDMA says that the socket's transport has no RDMA. It also answers to
 	// rdssock.ErrNotSupported and errors.ErrUnsupported.
@@ -22,20 +22,20 @@ var (
 	// RLIMIT_MEMLOCK is 0 and it lacks CAP_IPC_LOCK (EPERM).
 	ErrNoLockedMemory = errors.New("no memory may be locked")
 
-	// ErrBusy says that the device could not map the memory, or the region that the kernel
-	// meant to use again was not ready (EBUSY). Trying again may work.
+	// ErrBusy says that the device could not map the memory, or the region that the
+	// kernel meant to use again was not ready (EBUSY). Trying again may work.
 	ErrBusy = errors.New("the device is busy")
 
-	// ErrTooLarge says that more was asked for than the kernel does at once: 1 MiB for an
-	// operation or a key, 1024 local slices (EMSGSIZE).
+	// ErrTooLarge says that more was asked for than the kernel does at once: 1 MiB
+	// for an operation or a key, 1024 local slices (EMSGSIZE).
 	ErrTooLarge = errors.New("too large")
 
 	// ErrInUse says that an operation under way uses the region, or that an
 	// Operation or Registration is under way already.
 	ErrInUse = errors.New("in use")
 
-	// ErrNotMapped says that memory is not a shared mapping: Go heap, a stack, or private
-	// memory of another kind.
+	// ErrNotMapped says that memory is not a shared mapping: Go heap, a stack, or
+	// private memory of another kind.
 	ErrNotMapped = errors.New("not a shared mapping")
 
 	// ErrRange says that a Slice or an offset is outside of the memory.
@@ -47,28 +47,30 @@ var (
 	// ErrNotRegistered says that a Registration has no key, or was revoked.
 	ErrNotRegistered = errors.New("not registered")
 
-	// ErrAtomics says that the device is not known to do what the kernel would ask of it for
-	// an atomic operation.
+	// ErrAtomics says that the device is not known to do what the kernel would ask
+	// of it for an atomic operation.
 	ErrAtomics = fmt.Errorf("atomic operations: %w", rdssock.ErrNotSupported)
 )
 
 // How the kernel says that an operation failed. The errors are *StatusError.
 var (
-	// ErrRemoteAccess says that the peer's device refused: the key is unknown or revoked, or the
-	// operation went beyond the region's pages. The connection was broken by it. An operation of more
-	// than 8 pages ends with ErrDropped instead (net/rds/ib_send.c:rds_ib_xmit_rdma).
+	// ErrRemoteAccess says that the peer's device refused: the key is unknown or
+	// revoked, or the operation went beyond the region's pages. The connection was
+	// broken by it. An operation of more than 8 pages ends with ErrDropped instead
+	// (net/rds/ib_send.c:rds_ib_xmit_rdma).
 	ErrRemoteAccess = errors.New("remote access error")
 
-	// ErrCanceled says that Cancel or Close came first. The operation may have happened all
-	// the same.
+	// ErrCanceled says that Cancel or Close came first. The operation may have
+	// happened all the same.
 	ErrCanceled = errors.New("canceled")
 
-	// ErrDropped says that the connection broke before the operation was begun or finished.
-	// It is not repeated, and what became of it is unknown.
+	// ErrDropped says that the connection broke before the operation was begun or
+	// finished. It is not repeated, and what became of it is unknown.
 	ErrDropped = errors.New("dropped, the connection broke")
 
-	// ErrFailed says that the device reported another error, such as that the
-	// peer no longer answers or that its own queue was flushed when the connection broke.
+	// ErrFailed says that the device reported another error, such as that the peer
+	// no longer answers or that its own queue was flushed when the connection
+	// broke.
 	ErrFailed = errors.New("failed")
 )
 
@@ -144,8 +146,8 @@ func refuse(kind error, format string, args ...any) error {
 	return &hintError{err: kind, hint: fmt.Sprintf(format, args...)}
 }
 
-// opError puts err into the shape of package net. An error of the socket gives
-// its cause.
+// opError puts err into the shape of package net. An error of the socket gives its
+// cause.
 func (c *Conn) opError(op string, peer netip.AddrPort, err error) error {
 	var sock *net.OpError
 	if errors.As(err, &sock) {

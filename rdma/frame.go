@@ -11,8 +11,8 @@ import (
 // maxLocal is how many local slices an operation can have (UIO_MAXIOV).
 const maxLocal = 1024
 
-// A frame is the memory to which a control message refers by address: the list of local slices,
-// and the place for a key. The kernel uses it during sendmsg only.
+// A frame is the memory to which a control message refers by address: the list of
+// local slices, and the place for a key. The kernel uses it during sendmsg only.
 type frame []byte
 
 const (

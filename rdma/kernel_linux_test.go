@@ -57,7 +57,8 @@ func (s *rawSocket) send(to netip.AddrPort, data, oob []byte) (errno syscall.Err
 	return errno
 }
 
-// receive waits for what the kernel brings next: data, control messages, and whether it is a message.
+// receive waits for what the kernel brings next: data, control messages, and
+// whether it is a message.
 func (s *rawSocket) receive(flags, room int) (oob []byte, isMessage bool) {
 	s.t.Helper()
 	var m sys.Msg
@@ -296,8 +297,8 @@ func TestAFailedSendRegistersNothing(t *testing.T) {
 	}
 }
 
-// What RDS_RDMA_SILENT does, which Operation.Silent does not use: the kernel reports such operations, and lets go of
-// them, only after a later one.
+// What RDS_RDMA_SILENT does, which Operation.Silent does not use: the kernel
+// reports such operations, and lets go of them, only after a later one.
 func TestTheKernelsSilentFlagReportsOnlyAfterALaterMessage(t *testing.T) {
 	owner, peer := pair(t)
 	ctx := within(t, patience)

@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	labtest.Main(m)
 }
 
-// patience ends what hangs. A device that waits for a dead peer takes half a minute to let go of memory, and
-// longer on a busy machine.
+// patience ends what hangs. A device that waits for a dead peer takes half a minute
+// to let go of memory, and longer on a busy machine.
 const patience = 2 * time.Minute
 
 // within is a context for one test.
@@ -80,7 +80,8 @@ func register(t testing.TB, ctx context.Context, owner, peer *rdma.Conn, memory 
 	return remote
 }
 
-// allocate makes a region and closes it at the end of the test, which it fails if that does not work.
+// allocate makes a region and closes it at the end of the test, which it fails if
+// that does not work.
 func allocate(t testing.TB, size int) *rdma.Region {
 	t.Helper()
 	r, err := rdma.Allocate(size)

@@ -31,8 +31,8 @@ func counters(t testing.TB) map[string]uint64 {
 	return values
 }
 
-// regions is how many regions the kernel has allocated and not freed, by RDS's counters and by the
-// list of the device.
+// regions is how many regions the kernel has allocated and not freed, by RDS's
+// counters and by the list of the device.
 func regions(t testing.TB) (counted, listed int) {
 	t.Helper()
 	c := counters(t)

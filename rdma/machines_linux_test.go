@@ -27,8 +27,9 @@ const envOwner = "RDMA_TEST_OWNER"
 // ownerSize is how much memory it has.
 const ownerSize = 256 << 20
 
-// ownerMain does what messages ask for: "offer" and "offer once" offer the first MiB, "register" describes
-// all of the memory, "revoke" revokes what was offered last.
+// ownerMain does what messages ask for: "offer" and "offer once" offer the first
+// MiB, "register" describes all of the memory, "revoke" revokes what was offered
+// last.
 func ownerMain(address string) error {
 	sock, err := rdssock.Listen(netip.MustParseAddrPort(address), &rdssock.Config{Transport: rdssock.TransportInfiniBand})
 	if err != nil {
@@ -238,8 +239,8 @@ func TestTwoMachinesReadWriteRevokeAndRecover(t *testing.T) {
 	o.ask("hello")
 }
 
-// Each value is written to a random place of the other machine, read back into another, and
-// compared.
+// Each value is written to a random place of the other machine, read back into
+// another, and compared.
 func TestTwoMachinesTenThousandOperationsOfRandomSizes(t *testing.T) {
 	n := 10_000
 	if testing.Short() {
@@ -399,7 +400,8 @@ func (o *owner) account(ops []rdma.Operation) {
 	}
 }
 
-// A machine that dies and comes back: the kernel tells of each operation once it is connected again.
+// A machine that dies and comes back: the kernel tells of each operation once it is
+// connected again.
 func TestTwoMachinesAPeerThatComesBackEndsWhatWasUnderWay(t *testing.T) {
 	o := newOwner(t)
 	key := o.offer("offer")

@@ -9,9 +9,9 @@ import (
 	"github.com/rdskit/rdskit/rdssock"
 )
 
-// An Operation is one read or write of the kernel. The exported fields are set before it is
-// started and left alone until it has ended; then it may be used again, for which nothing is
-// allocated.
+// An Operation is one read or write of the kernel. The exported fields are set
+// before it is started and left alone until it has ended; then it may be used
+// again, for which nothing is allocated.
 type Operation struct {
 	// Peer is whose memory it is. The message that follows the operation goes to its port.
 	Peer netip.AddrPort
@@ -21,21 +21,23 @@ type Operation struct {
 	// Local is this side's memory, up to 1024 slices and 1 MiB in all.
 	Local []Slice
 
-	// Payload is the message that follows the operation, and is empty if nil. The peer reads
-	// it when the operation is over.
+	// Payload is the message that follows the operation, and is empty if nil. The
+	// peer reads it when the operation is over.
 	Payload []byte
-	// Silent lets the peer's program hear nothing, unless there is a Payload; a registration for use
-	// once stays. The message then goes to a port that nobody can have. The kernel's own way, RDS_RDMA_SILENT, is not
-	// used: it reports such an operation only after a later one with a message, and when too many of them
-	// follow each other the connection is blocked for good (net/rds/ib_send.c:rds_ib_xmit_rdma asks
-	// the device for no report).
+	// Silent lets the peer's program hear nothing, unless there is a Payload; a
+	// registration for use once stays. The message then goes to a port that nobody
+	// can have. The kernel's own way, RDS_RDMA_SILENT, is not used: it reports such
+	// an operation only after a later one with a message, and when too many of them
+	// follow each other the connection is blocked for good
+	// (net/rds/ib_send.c:rds_ib_xmit_rdma asks the device for no report).
 	Silent bool
 	// NoFence lets the message overtake a read: the peer may then see it before the read is over.
 	NoFence bool
 
-	// Done is called when the operation has ended, unless it is nil, by whichever call received
-	// the kernel's report: see [Conn.DeliverCompletions]. It must neither wait, nor receive, nor start
-	// the same Operation again. Err tells how it ended.
+	// Done is called when the operation has ended, unless it is nil, by whichever
+	// call received the kernel's report: see [Conn.DeliverCompletions]. It must
+	// neither wait, nor receive, nor start the same Operation again. Err tells how
+	// it ended.
 	Done func(*Operation)
 	// Tag is the caller's own.
 	Tag uint64
@@ -57,8 +59,9 @@ const (
 	opWrite = "rdma-write"
 )
 
-// StartRead starts a read of the peer's memory into op.Local. It waits while the send buffer
-// is full, within ctx, but not for the operation. An error means that nothing was started.
+// StartRead starts a read of the peer's memory into op.Local. It waits while the
+// send buffer is full, within ctx, but not for the operation. An error means that
+// nothing was started.
 func (c *Conn) StartRead(ctx context.Context, op *Operation) error {
 	flags := cmsg.FlagFence
 	if op.NoFence {
@@ -122,8 +125,8 @@ func (op *Operation) check() (size int, err error) {
 	return size, nil
 }
 
-// launch keeps the memory of op, sends the message that encode makes the control message for, and
-// leaves op under way.
+// launch keeps the memory of op, sends the message that encode makes the control
+// message for, and leaves op under way.
 func (c *Conn) launch(ctx context.Context, op *Operation, name string, encode func(frame, uint64) error) error {
 	if !op.busy.CompareAndSwap(false, true) {
 		return refuse(ErrInUse, "the operation is under way")
@@ -221,8 +224,9 @@ func (op *Operation) finish(s cmsg.Status) {
 // settle is for a Region whose Close waits for op.
 func (op *Operation) settle(ctx context.Context) error { return op.completion.Wait(ctx) }
 
-// Wait waits until the operation has ended, and returns how. If ctx ends first the error is
-// ctx's, the operation goes on, its memory is kept, and Wait may be called again.
+// Wait waits until the operation has ended, and returns how. If ctx ends first the
+// error is ctx's, the operation goes on, its memory is kept, and Wait may be called
+// again.
 func (op *Operation) Wait(ctx context.Context) error {
 	if op.conn == nil {
 		return refuse(ErrRange, "the operation was not started")
@@ -233,6 +237,6 @@ func (op *Operation) Wait(ctx context.Context) error {
 	return op.result
 }
 
-// Err returns how the operation ended, for Done and after Wait: nil if well, else a *StatusError within a
-// *net.OpError.
+// Err returns how the operation ended, for Done and after Wait: nil if well, else a
+// *StatusError within a *net.OpError.
 func (op *Operation) Err() error { return op.result }

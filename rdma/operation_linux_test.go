@@ -170,8 +170,8 @@ func TestAWrongKeyIsARemoteErrorAndTheConnectionRecovers(t *testing.T) {
 	}
 }
 
-// The device says which of its requests failed, and the kernel relates only the last one of an
-// operation to it: 8 pages are one request of the device.
+// The device says which of its requests failed, and the kernel relates only the
+// last one of an operation to it: 8 pages are one request of the device.
 func TestAWrongKeyOfALargeOperationIsReportedAsDropped(t *testing.T) {
 	owner, peer := pair(t)
 	page := os.Getpagesize()

@@ -13,8 +13,9 @@ import (
 	"github.com/rdskit/rdskit/internal/sys"
 )
 
-// A Region is memory for RDMA, outside of the Go heap. Its methods may be called from any number
-// of goroutines; what is in the memory is the callers' and the peers' business.
+// A Region is memory for RDMA, outside of the Go heap. Its methods may be called
+// from any number of goroutines; what is in the memory is the callers' and the
+// peers' business.
 type Region struct {
 	mem   []byte // whole pages, or what was adopted
 	size  int
@@ -29,8 +30,8 @@ type Region struct {
 	registrations map[*Registration]struct{}
 }
 
-// A user is what keeps a Region mapped: an operation under way, or the attempt
-// to register a part of it.
+// A user is what keeps a Region mapped: an operation under way, or the attempt to
+// register a part of it.
 type user interface {
 	// settle waits until the user is likely to have let go of its regions.
 	settle(ctx context.Context) error
@@ -58,9 +59,10 @@ func Allocate(size int) (*Region, error) {
 	return newRegion(mem, size, true), nil
 }
 
-// Map makes a Region of size bytes of a file from offset, a multiple of the page size: what
-// moves into it is in the file. f may be closed afterwards. Kernels since 6.5 hold pages for
-// devices only in memory (memfd, tmpfs, hugetlbfs), not in files of a disk.
+// Map makes a Region of size bytes of a file from offset, a multiple of the page
+// size: what moves into it is in the file. f may be closed afterwards. Kernels
+// since 6.5 hold pages for devices only in memory (memfd, tmpfs, hugetlbfs), not in
+// files of a disk.
 func Map(f *os.File, offset int64, size int) (*Region, error) {
 	if size <= 0 {
 		return nil, refuse(ErrRange, "a region of %d bytes", size)
@@ -80,11 +82,12 @@ func Map(f *os.File, offset int64, size int) (*Region, error) {
 	return newRegion(mem, size, true), nil
 }
 
-// Adopt makes a Region of memory that somebody else mapped, such as a memfd or a file of
-// hugetlbfs. It must be a shared mapping, readable and writable, and stay mapped until the Region
-// is closed, which does not unmap it. Go heap, stacks and other private memory are refused with
-// ErrNotMapped: the collector reuses it, and its neighbours in the same page would be exposed to
-// peers. Keep it out of children with MADV_DONTFORK.
+// Adopt makes a Region of memory that somebody else mapped, such as a memfd or a
+// file of hugetlbfs. It must be a shared mapping, readable and writable, and stay
+// mapped until the Region is closed, which does not unmap it. Go heap, stacks and
+// other private memory are refused with ErrNotMapped: the collector reuses it, and
+// its neighbours in the same page would be exposed to peers. Keep it out of
+// children with MADV_DONTFORK.
 func Adopt(b []byte) (*Region, error) {
 	if len(b) == 0 {
 		return nil, refuse(ErrRange, "a region of 0 bytes")
@@ -114,9 +117,9 @@ func newRegion(mem []byte, size int, owned bool) *Region {
 // Len returns the size of the Region in bytes.
 func (r *Region) Len() int { return r.size }
 
-// Bytes returns the memory itself, nil once the Region is closed. What was
-// returned before must not be touched after Close: the memory is gone, and a
-// program that touches it ends. ReadAt and WriteAt are safe at any time.
+// Bytes returns the memory itself, nil once the Region is closed. What was returned
+// before must not be touched after Close: the memory is gone, and a program that
+// touches it ends. ReadAt and WriteAt are safe at any time.
 func (r *Region) Bytes() []byte {
 	r.use.RLock()
 	defer r.use.RUnlock()
@@ -160,14 +163,15 @@ func (r *Region) copyAt(off int64, size int, short error, move func([]byte) int)
 // All returns the whole Region as a Slice.
 func (r *Region) All() Slice { return Slice{region: r, size: r.size} }
 
-// Slice returns size bytes of the Region from off. One that is out of range
-// is found out when it is used.
+// Slice returns size bytes of the Region from off. One that is out of range is
+// found out when it is used.
 func (r *Region) Slice(off, size int) Slice { return r.All().Slice(off, size) }
 
-// Close ends the use of the Region: what has not begun fails with ErrRegionClosed, registrations
-// are revoked at once, as [Registration.Revoke] does, and when the operations under way have ended
-// the memory is unmapped. Close cancels none. If ctx ends first the error is ErrInUse, the
-// memory stays, and Close may be called again.
+// Close ends the use of the Region: what has not begun fails with ErrRegionClosed,
+// registrations are revoked at once, as [Registration.Revoke] does, and when the
+// operations under way have ended the memory is unmapped. Close cancels none. If
+// ctx ends first the error is ErrInUse, the memory stays, and Close may be called
+// again.
 func (r *Region) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closing = true
@@ -258,8 +262,8 @@ func (r *Region) unregister(reg *Registration) {
 	delete(r.registrations, reg)
 }
 
-// A Slice is a part of a Region. It may be copied, and compared with ==. The zero Slice is of no
-// Region and cannot be used.
+// A Slice is a part of a Region. It may be copied, and compared with ==. The zero
+// Slice is of no Region and cannot be used.
 type Slice struct {
 	region    *Region
 	off, size int
@@ -269,8 +273,8 @@ type Slice struct {
 // Len returns the size of the Slice in bytes.
 func (s Slice) Len() int { return s.size }
 
-// Bytes returns the memory of the Slice, under the terms of [Region.Bytes]: nil if the Region is
-// closed or the Slice is out of range.
+// Bytes returns the memory of the Slice, under the terms of [Region.Bytes]: nil if
+// the Region is closed or the Slice is out of range.
 func (s Slice) Bytes() []byte {
 	if s.check() != nil {
 		return nil

@@ -54,8 +54,8 @@ func TestARegionIsZeroedMemoryInPagesOfItsOwn(t *testing.T) {
 	}
 }
 
-// mappings counts the process's mappings that a child does not get, as no other memory is mapped
-// here (VmFlags of proc_pid_smaps(5)).
+// mappings counts the process's mappings that a child does not get, as no other
+// memory is mapped here (VmFlags of proc_pid_smaps(5)).
 func mappings(t testing.TB) int {
 	t.Helper()
 	smaps, err := os.ReadFile("/proc/self/smaps")
@@ -137,8 +137,8 @@ func TestSlicesOutOfRangeHaveNoMemory(t *testing.T) {
 	}
 }
 
-// Only what is mapped and shared is adopted: peers reach whole pages, and the collector moves and
-// reuses its own.
+// Only what is mapped and shared is adopted: peers reach whole pages, and the
+// collector moves and reuses its own.
 func TestOnlySharedMappingsAreAdopted(t *testing.T) {
 	page := os.Getpagesize()
 	name := filepath.Join(t.TempDir(), "file")

@@ -19,34 +19,39 @@ import (
 // MaxOperation is how much one operation moves and one key covers at most, in bytes.
 const MaxOperation = abi.RDS_MAX_MSG_SIZE
 
-// nobodysPort is a port that no socket can be bound to (net/rds/bind.c:rds_add_bound). A message to
-// it ends in the kernel there, which acknowledges and drops it and counts it in
-// recv_drop_no_sock: it carries what needs a message and is no program's business.
+// nobodysPort is a port that no socket can be bound to
+// (net/rds/bind.c:rds_add_bound). A message to it ends in the kernel there, which
+// acknowledges and drops it and counts it in recv_drop_no_sock: it carries what
+// needs a message and is no program's business.
 const nobodysPort = abi.RDS_FLAG_PROBE_PORT
 
-// A Registration is one registration of memory on one Conn. The fields are set before Offer or Register
-// and left alone until it is revoked; then, and only then, it may be used again, for which
-// nothing is allocated.
+// A Registration is one registration of memory on one Conn. The fields are set
+// before Offer or Register and left alone until it is revoked; then, and only then,
+// it may be used again, for which nothing is allocated.
 type Registration struct {
 	// Memory is what peers may reach: the whole pages that hold it.
 	Memory Slice
 
-	// UseOnce frees the registration when the message of an operation on it arrives at the
-	// Conn's port (RDS_RDMA_USE_ONCE). A Silent operation has none. It is for memory of up to 1 MiB.
+	// UseOnce frees the registration when the message of an operation on it arrives
+	// at the Conn's port (RDS_RDMA_USE_ONCE). A Silent operation has none. It is
+	// for memory of up to 1 MiB.
 	UseOnce bool
 
 	// Invalidate makes remote access end at once when the registration is freed by
-	// UseOnce or Release, rather than when the kernel gets to it (RDS_RDMA_INVALIDATE).
+	// UseOnce or Release, rather than when the kernel gets to it
+	// (RDS_RDMA_INVALIDATE).
 	Invalidate bool
 
-	// Tied makes Offer register the memory with its own message, on the connection to the peer,
-	// which saves a message to this host. When that connection breaks, the kernel does not make it
-	// anew while anything is registered on it (net/rds/ib_cm.c:rds_ib_conn_path_shutdown waits
-	// for i_fastreg_inuse_count), nor while an offer is unacknowledged that registered: Revoke, Cancel and
-	// FlushRegions in this order free it. Until then the kernel makes no other connection either, of
-	// whatever transport: one thread takes down and makes all (net/rds/threads.c:rds_threads_init). What
-	// is registered while the connection breaks has a key that does not work. So it is for memory that is
-	// offered for one operation, at full speed.
+	// Tied makes Offer register the memory with its own message, on the connection
+	// to the peer, which saves a message to this host. When that connection breaks,
+	// the kernel does not make it anew while anything is registered on it
+	// (net/rds/ib_cm.c:rds_ib_conn_path_shutdown waits for i_fastreg_inuse_count),
+	// nor while an offer is unacknowledged that registered: Revoke, Cancel and
+	// FlushRegions in this order free it. Until then the kernel makes no other
+	// connection either, of whatever transport: one thread takes down and makes all
+	// (net/rds/threads.c:rds_threads_init). What is registered while the connection
+	// breaks has a key that does not work. So it is for memory that is offered for
+	// one operation, at full speed.
 	Tied bool
 
 	control []byte
@@ -68,13 +73,15 @@ const (
 // settle is for a Region whose Close waits for the attempt to register.
 func (reg *Registration) settle(ctx context.Context) error { return pause(ctx, settleInterval) }
 
-// Offer sends payload as a message to the peer, along with the key of reg (RDS_CMSG_RDMA_DEST), which
-// [Conn.Receive] returns there. It registers reg first unless it is, as Register does or, if it
-// is Tied, with the message (RDS_CMSG_RDMA_MAP). One that failed to be offered stays registered unless it
-// is Tied.
+// Offer sends payload as a message to the peer, along with the key of reg
+// (RDS_CMSG_RDMA_DEST), which [Conn.Receive] returns there. It registers reg first
+// unless it is, as Register does or, if it is Tied, with the message
+// (RDS_CMSG_RDMA_MAP). One that failed to be offered stays registered unless it is
+// Tied.
 //
-// The memory can be of up to 1 MiB: for more, Register it and send its Remote. The errors are
-// ErrTooLarge, ErrNoLockedMemory, ErrBusy and those of a write of the socket.
+// The memory can be of up to 1 MiB: for more, Register it and send its Remote. The
+// errors are ErrTooLarge, ErrNoLockedMemory, ErrBusy and those of a write of the
+// socket.
 func (c *Conn) Offer(ctx context.Context, reg *Registration, payload []byte, peer netip.AddrPort) error {
 	if err := c.offer(ctx, reg, payload, peer); err != nil {
 		return c.opError("rdma-offer", peer, err)
@@ -107,14 +114,16 @@ func (c *Conn) offer(ctx context.Context, reg *Registration, payload []byte, pee
 	return c.end(reg, err, key)
 }
 
-// Register registers reg for all peers that the device of the Conn's address reaches; peer is one of them.
-// Kernels that do so without a message are asked to (RDS_GET_MR_FOR_DEST, RDS_GET_MR). Mainline
-// does not for InfiniBand (net/rds/ib_frmr.c:rds_ib_reg_frmr): there an empty message goes from the Conn
-// to its own address for each MiB, to a port that nobody can have, and is canceled at once. The connection
-// of an address to itself goes through the device, and outlives those to peers.
+// Register registers reg for all peers that the device of the Conn's address
+// reaches; peer is one of them. Kernels that do so without a message are asked to
+// (RDS_GET_MR_FOR_DEST, RDS_GET_MR). Mainline does not for InfiniBand
+// (net/rds/ib_frmr.c:rds_ib_reg_frmr): there an empty message goes from the Conn to
+// its own address for each MiB, to a port that nobody can have, and is canceled at
+// once. The connection of an address to itself goes through the device, and
+// outlives those to peers.
 //
-// The kernel registers memory only while it is connected, and begins to connect when it
-// is asked: Register tries again until then, every 1 to 100 ms, within ctx.
+// The kernel registers memory only while it is connected, and begins to connect
+// when it is asked: Register tries again until then, every 1 to 100 ms, within ctx.
 func (c *Conn) Register(ctx context.Context, reg *Registration, peer netip.AddrPort) error {
 	if err := c.register(ctx, reg, peer); err != nil {
 		return c.opError("rdma-register", peer, err)
@@ -168,9 +177,10 @@ func (c *Conn) registerPiece(ctx context.Context, reg *Registration, piece Slice
 	return key, c.dropMapped()
 }
 
-// dropMapped cancels the messages with which memory was registered: the kernel would keep the
-// registration for them until they are acknowledged. Silent operations to another socket
-// of the Conn's own address go the same way and must not be canceled.
+// dropMapped cancels the messages with which memory was registered: the kernel
+// would keep the registration for them until they are acknowledged. Silent
+// operations to another socket of the Conn's own address go the same way and must
+// not be canceled.
 func (c *Conn) dropMapped() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,8 +211,9 @@ func (c *Conn) mapWithMessage(ctx context.Context, reg *Registration, piece Slic
 		if err == nil {
 			return f.key(), nil
 		}
-		// Without a queue pair the kernel says EAGAIN, for which the socket tries again. While there is one
-		// that is not connected yet, or no longer, the device refuses (net/rds/ib_frmr.c:rds_ib_post_reg_frmr).
+		// Without a queue pair the kernel says EAGAIN, for which the socket tries
+		// again. While there is one that is not connected yet, or no longer, the
+		// device refuses (net/rds/ib_frmr.c:rds_ib_post_reg_frmr).
 		if !errors.Is(err, syscall.EINVAL) {
 			if !began.IsZero() && ctx.Err() != nil {
 				return 0, notConnected(err, peer)
@@ -341,8 +352,8 @@ func (reg *Registration) used(rkey uint32) {
 	}
 }
 
-// Key returns the key, or 0 if there is none or more than one. That the peer has used a key which is
-// for use once is not known.
+// Key returns the key, or 0 if there is none or more than one. That the peer has
+// used a key which is for use once is not known.
 func (reg *Registration) Key() cmsg.Key {
 	reg.mu.Lock()
 	defer reg.mu.Unlock()
@@ -364,8 +375,8 @@ func (reg *Registration) keyOn(c *Conn) (cmsg.Key, error) {
 	return reg.keys[0], nil
 }
 
-// Remote returns what a peer needs to reach the memory: it goes in the
-// payload of a message.
+// Remote returns what a peer needs to reach the memory: it goes in the payload of a
+// message.
 func (reg *Registration) Remote() (Remote, error) {
 	reg.mu.Lock()
 	defer reg.mu.Unlock()
@@ -375,8 +386,8 @@ func (reg *Registration) Remote() (Remote, error) {
 	return Remote{Keys: slices.Clone(reg.keys), Len: int64(reg.Memory.Len())}, nil
 }
 
-// Exposed returns how many bytes before and after Memory a holder of the key reaches as well,
-// because they are in the same pages.
+// Exposed returns how many bytes before and after Memory a holder of the key
+// reaches as well, because they are in the same pages.
 func (reg *Registration) Exposed() (before, after int) {
 	if reg.Memory.check() != nil || reg.Memory.Len() == 0 {
 		return 0, 0
@@ -386,16 +397,19 @@ func (reg *Registration) Exposed() (before, after int) {
 	return int(v.Addr % page), int(-(v.Addr + v.Len) % page)
 }
 
-// Revoke ends the registration and peers' access (RDS_FREE_MR with RDS_RDMA_INVALIDATE). Operations of
-// peers that are under way fail there with ErrRemoteAccess, which breaks the connection. One
-// that was for use once and has been used is gone already, which is no error.
+// Revoke ends the registration and peers' access (RDS_FREE_MR with
+// RDS_RDMA_INVALIDATE). Operations of peers that are under way fail there with
+// ErrRemoteAccess, which breaks the connection. One that was for use once and has
+// been used is gone already, which is no error.
 //
-// The kernel keeps the registration also for a message that offered the key until the peer's kernel
-// acknowledges it, which it does with the next message that it sends: access ends then.
+// The kernel keeps the registration also for a message that offered the key until
+// the peer's kernel acknowledges it, which it does with the next message that it
+// sends: access ends then.
 func (reg *Registration) Revoke() error { return reg.end(cmsg.FlagInvalidate) }
 
-// Release is Revoke that leaves it to the kernel when to end the peers' access, unless the
-// registration is to be invalidated. It is cheaper: [Conn.FlushRegions] ends it for many at once.
+// Release is Revoke that leaves it to the kernel when to end the peers' access,
+// unless the registration is to be invalidated. It is cheaper: [Conn.FlushRegions]
+// ends it for many at once.
 func (reg *Registration) Release() error { return reg.end(0) }
 
 func (reg *Registration) end(flags cmsg.Flags) error {

@@ -18,8 +18,8 @@ type noSocket struct{ syscall.RawConn }
 
 func (noSocket) Control(f func(fd uintptr)) error { f(0); return nil }
 
-// A kernel that registers memory by itself is asked to, with the destination where it knows that. None at
-// hand does for InfiniBand.
+// A kernel that registers memory by itself is asked to, with the destination where
+// it knows that. None at hand does for InfiniBand.
 func TestMemoryIsRegisteredWithoutAMessageWhereTheKernelDoes(t *testing.T) {
 	region, err := Allocate(3 * MaxOperation)
 	if err != nil {

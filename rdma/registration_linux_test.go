@@ -135,7 +135,8 @@ func TestTransfersWithinAnAddressGoOnWhileMemoryIsRegistered(t *testing.T) {
 
 const envChild = "RDMA_TEST_CHILD"
 
-// A process that may lock no memory cannot register any, and one that may lock a byte can register all.
+// A process that may lock no memory cannot register any, and one that may lock a
+// byte can register all.
 func TestRegistrationNeedsLockedMemory(t *testing.T) {
 	labtest.Need(t, labtest.RDMA)
 	if os.Getenv(envChild) != "" {

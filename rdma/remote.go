@@ -8,8 +8,8 @@ import (
 	"github.com/rdskit/rdskit/cmsg"
 )
 
-// A Remote is memory of a peer, as its owner describes it: keys of 1 MiB each in turn, the last
-// of what is left.
+// A Remote is memory of a peer, as its owner describes it: keys of 1 MiB each in
+// turn, the last of what is left.
 type Remote struct {
 	Keys []cmsg.Key
 	Len  int64 // in bytes

@@ -11,8 +11,9 @@ import (
 	"github.com/rdskit/rdskit/rdma"
 )
 
-// The kernel does not make a broken connection anew while memory is registered on it. The message that offered it
-// keeps it registered, and cannot be acknowledged any more.
+// The kernel does not make a broken connection anew while memory is registered on
+// it. The message that offered it keeps it registered, and cannot be acknowledged
+// any more.
 func TestATiedRegistrationHoldsABrokenConnectionUntilItIsRevokedAndCanceled(t *testing.T) {
 	owner, peer := pair(t)
 	reconnect(t, owner, peer)

@@ -24,13 +24,13 @@ type Transfer struct {
 	Progress func(moved int64)
 }
 
-// Read moves the peer's memory to this side and returns when it has. It takes one operation for
-// each MiB, of which Config.Depth are under way at a time; the last one, which
-// the message follows, begins when the others have ended.
+// Read moves the peer's memory to this side and returns when it has. It takes one
+// operation for each MiB, of which Config.Depth are under way at a time; the last
+// one, which the message follows, begins when the others have ended.
 //
-// An error is the one that broke the connection if it is known, else the first, and what has moved by
-// then is unknown. When ctx ends,
-// operations under way go on and keep their memory.
+// An error is the one that broke the connection if it is known, else the first, and
+// what has moved by then is unknown. When ctx ends, operations under way go on and
+// keep their memory.
 func (c *Conn) Read(ctx context.Context, t *Transfer) error {
 	return c.transfer(ctx, t, opRead, c.StartRead)
 }
@@ -83,8 +83,8 @@ func (c *Conn) transfer(ctx context.Context, t *Transfer, name string, start fun
 		}
 		begun++
 	}
-	// The others are waited for, so that the caller may use the memory again. One may have
-	// broken the connection, of which those before it are victims.
+	// The others are waited for, so that the caller may use the memory again. One
+	// may have broken the connection, of which those before it are victims.
 	for ; ended < begun; ended++ {
 		op := &ring[ended%len(ring)]
 		if op.completion.Wait(ctx) != nil {
@@ -105,7 +105,8 @@ type piece struct {
 	size   int
 }
 
-// cut makes pieces that each stay within one key and have no more local slices than an operation may.
+// cut makes pieces that each stay within one key and have no more local slices than
+// an operation may.
 func (t *Transfer) cut() ([]piece, error) {
 	if err := t.Remote.check(); err != nil {
 		return nil, err

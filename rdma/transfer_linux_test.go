@@ -213,8 +213,8 @@ func randomOperations(t *testing.T, owner, peer *rdma.Conn, n int) {
 	t.Logf("%d operations moved %d MiB", n, (moved[0]+moved[1]+moved[2]+moved[3])>>20)
 }
 
-// The kernel writes to mapped memory only, so that neither the collector nor a stack that moves
-// can be in its way.
+// The kernel writes to mapped memory only, so that neither the collector nor a
+// stack that moves can be in its way.
 func TestOperationsWorkWhileTheCollectorRunsAndStacksMove(t *testing.T) {
 	owner, peer := pair(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(1))

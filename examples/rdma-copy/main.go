@@ -3,9 +3,10 @@
 //	rdma-copy serve 10.8.0.1:4000 FILE     # on the host that has the file
 //	rdma-copy fetch 10.8.0.1:4000 COPY     # on the other
 //
-// The server keeps a window of the file in registered memory. The client asks for it by message, is
-// told the keys, reads the memory while the server does nothing, checks it, and asks for the next.
-// There is one window: other clients wait until the file is copied.
+// The server keeps a window of the file in registered memory. The client asks for
+// it by message, is told the keys, reads the memory while the server does nothing,
+// checks it, and asks for the next. There is one window: other clients wait until
+// the file is copied.
 package main
 
 import (
@@ -30,8 +31,9 @@ import (
 // window is how much of the file is in memory at a time, in bytes.
 const window = 16 << 20
 
-// patience is for how long the other side may be silent. A device takes some 5 s to find out that a connection is
-// broken, and the kernel about as long to make it anew.
+// patience is for how long the other side may be silent. A device takes some 5 s to
+// find out that a connection is broken, and the kernel about as long to make it
+// anew.
 const patience = 45 * time.Second
 
 // A request asks for the file from an offset, or for nothing more.
@@ -261,11 +263,13 @@ type client struct {
 	progress bool // was told
 }
 
-// errOther says that the memory has something else than what was asked for, which is another client's.
+// errOther says that the memory has something else than what was asked for, which
+// is another client's.
 var errOther = errors.New("what was read has another checksum")
 
-// fetch writes the file to w. The kernel makes a broken connection anew, but never repeats an operation; a server
-// that was started anew has other keys. So what failed is asked for again.
+// fetch writes the file to w. The kernel makes a broken connection anew, but never
+// repeats an operation; a server that was started anew has other keys. So what
+// failed is asked for again.
 func (c *client) fetch(ctx context.Context, w io.Writer) error {
 	var first reply
 	for offset, moved := int64(0), time.Now(); ; {
@@ -298,7 +302,8 @@ func (c *client) fetch(ctx context.Context, w io.Writer) error {
 	}
 }
 
-// leave has the server give its memory to others, which it does after a while without a word as well.
+// leave has the server give its memory to others, which it does after a while
+// without a word as well.
 func (c *client) leave() {
 	if message, err := json.Marshal(request{Done: true}); err == nil {
 		_, _ = c.conn.Socket().TryWriteToAddrPort(message, c.server)

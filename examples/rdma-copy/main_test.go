@@ -44,8 +44,8 @@ func TestAFileIsCopiedAlthoughTheConnectionBreaks(t *testing.T) {
 	}
 }
 
-// breakConnections breaks the connection between the hosts again and again until done, with a
-// key that nobody gave, and returns how often.
+// breakConnections breaks the connection between the hosts again and again until
+// done, with a key that nobody gave, and returns how often.
 func breakConnections(t *testing.T, done <-chan struct{}) (n int) {
 	region, err := rdma.Allocate(4096)
 	if err != nil {

@@ -1,12 +1,13 @@
-// Command rdma-kv is a small key-value server. Small values go in messages, large ones by
-// RDMA: the server writes them into the client's memory, or reads them from there.
+// Command rdma-kv is a small key-value server. Small values go in messages, large
+// ones by RDMA: the server writes them into the client's memory, or reads them from
+// there.
 //
 //	rdma-kv serve 10.8.0.1:4100
 //	rdma-kv put 10.8.0.1:4100 KEY <FILE
 //	rdma-kv get 10.8.0.1:4100 KEY >FILE
 //
-// The client offers its memory with the request, and the message that follows the operation is
-// the answer: when the client reads it, the value is there.
+// The client offers its memory with the request, and the message that follows the
+// operation is the answer: when the client reads it, the value is there.
 package main
 
 import (
@@ -33,13 +34,14 @@ const (
 	inline   = 4096              // up to which a value goes in the message
 	maxAll   = 256 << 20         // of all values and keys that a server has, in bytes
 
-	// patience is for how long the other side may be silent. A device takes some 5 s to find out that a connection is
-	// broken, and the kernel about as long to make it anew.
+	// patience is for how long the other side may be silent. A device takes some 5
+	// s to find out that a connection is broken, and the kernel about as long to
+	// make it anew.
 	patience = 45 * time.Second
 )
 
-// A request is what a client sends. Its memory, of Size bytes, is offered along with it unless the value is in
-// it.
+// A request is what a client sends. Its memory, of Size bytes, is offered along
+// with it unless the value is in it.
 type request struct {
 	Op    string // hello, put or get
 	Key   string
@@ -235,8 +237,8 @@ func (s *server) put(req *request, value []byte) reply {
 	return reply{Op: req.Op, Size: len(value)}
 }
 
-// attempts is how often an operation is begun. The kernel makes a broken connection anew, but never repeats an operation;
-// one with a wrong key breaks it each time.
+// attempts is how often an operation is begun. The kernel makes a broken connection
+// anew, but never repeats an operation; one with a wrong key breaks it each time.
 const attempts = 4
 
 // move runs an operation to its end.
@@ -258,8 +260,8 @@ func (s *server) move(ctx context.Context, start func(context.Context, *rdma.Ope
 	if s.conn.Cancel(ctx, op.Peer) == nil {
 		return err
 	}
-	// The operation has been reported, but the device may still write. Pages that are unmapped stay the kernel's until
-	// then.
+	// The operation has been reported, but the device may still write. Pages that
+	// are unmapped stay the kernel's until then.
 	scratch, aerr := rdma.Allocate(maxValue)
 	if aerr != nil {
 		return errors.Join(err, aerr)

@@ -11,8 +11,9 @@ import (
 	"github.com/rdskit/rdskit/rdssock"
 )
 
-// Errors of this package are *net.OpError. They answer errors.Is to one of these
-// where one fits, and to the errno of a system call that failed.
+// Errors of a Conn and of its operations are *net.OpError; those of memory alone
+// begin with "rdma: ". They answer errors.Is to one of these where one fits, and to
+// the errno of a system call that failed.
 var (
 	// ErrNoRDMA says that the socket's transport has no RDMA. It also answers to
 	// rdssock.ErrNotSupported and errors.ErrUnsupported.
@@ -145,6 +146,9 @@ func (e *hintError) Timeout() bool {
 func refuse(kind error, format string, args ...any) error {
 	return &hintError{err: kind, hint: fmt.Sprintf(format, args...)}
 }
+
+// prefix is for the errors that are no Conn's.
+func prefix(err error) error { return fmt.Errorf("rdma: %w", err) }
 
 // opError puts err into the shape of package net. An error of the socket gives its
 // cause.

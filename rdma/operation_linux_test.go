@@ -68,9 +68,10 @@ func TestAnOfferedRegionIsReadAndWritten(t *testing.T) {
 	}
 }
 
-// What README shows.
+// What README and the documentation show.
 func TestWhatOneSharesTheOtherFetches(t *testing.T) {
 	owner, peer := pair(t)
+	Example() // of the same hosts; it ends the process if it fails
 	ctx := within(t, patience)
 	shared, err := share(ctx, owner, addr(peer))
 	if err != nil {

@@ -44,17 +44,14 @@ var (
 
 // Allocate makes a Region of size bytes, all zero, in pages of its own.
 func Allocate(size int) (*Region, error) {
-	if size <= 0 {
-		return nil, refuse(ErrRange, "a region of %d bytes", size)
-	}
 	page := os.Getpagesize()
 	whole := (size + page - 1) &^ (page - 1)
-	if whole < size {
-		return nil, refuse(ErrRange, "a region of %d bytes", size)
+	if size <= 0 || whole < size {
+		return nil, prefix(refuse(ErrRange, "a region of %d bytes", size))
 	}
 	mem, err := sys.MapAnonymous(whole)
 	if err != nil {
-		return nil, fmt.Errorf("a region of %d bytes: %w", size, err)
+		return nil, fmt.Errorf("rdma: a region of %d bytes: %w", size, err)
 	}
 	return newRegion(mem, size, true), nil
 }
@@ -65,19 +62,19 @@ func Allocate(size int) (*Region, error) {
 // files of a disk.
 func Map(f *os.File, offset int64, size int) (*Region, error) {
 	if size <= 0 {
-		return nil, refuse(ErrRange, "a region of %d bytes", size)
+		return nil, prefix(refuse(ErrRange, "a region of %d bytes", size))
 	}
 	raw, err := f.SyscallConn()
 	if err != nil {
-		return nil, err
+		return nil, prefix(err)
 	}
 	var mem []byte
 	cerr := raw.Control(func(fd uintptr) { mem, err = sys.MapFile(fd, offset, size) })
 	if cerr != nil {
-		return nil, cerr
+		return nil, prefix(cerr)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name(), err)
+		return nil, fmt.Errorf("rdma: %s: %w", f.Name(), err)
 	}
 	return newRegion(mem, size, true), nil
 }
@@ -90,15 +87,15 @@ func Map(f *os.File, offset int64, size int) (*Region, error) {
 // children with MADV_DONTFORK.
 func Adopt(b []byte) (*Region, error) {
 	if len(b) == 0 {
-		return nil, refuse(ErrRange, "a region of 0 bytes")
+		return nil, prefix(refuse(ErrRange, "a region of 0 bytes"))
 	}
 	maps, err := os.Open("/proc/self/maps")
 	if err != nil {
-		return nil, err
+		return nil, prefix(err)
 	}
 	defer maps.Close()
 	if err := checkMapping(maps, sys.Address(b), uint64(len(b))); err != nil {
-		return nil, err
+		return nil, prefix(err)
 	}
 	return newRegion(b, len(b), false), nil
 }
@@ -144,9 +141,9 @@ func (r *Region) copyAt(off int64, size int, short error, move func([]byte) int)
 	defer r.use.RUnlock()
 	switch {
 	case !r.mapped:
-		return 0, ErrRegionClosed
+		return 0, prefix(ErrRegionClosed)
 	case off < 0:
-		return 0, refuse(ErrRange, "offset %d", off)
+		return 0, prefix(refuse(ErrRange, "offset %d", off))
 	case off >= int64(r.size):
 		if size == 0 {
 			return 0, nil
@@ -185,7 +182,7 @@ func (r *Region) Close(ctx context.Context) error {
 			break
 		}
 		if err := u.settle(ctx); err != nil {
-			return &hintError{err: err, kind: ErrInUse, hint: fmt.Sprintf("%d operations under way use the region", n)}
+			return prefix(&hintError{err: err, kind: ErrInUse, hint: fmt.Sprintf("%d operations under way use the region", n)})
 		}
 	}
 	// One that was being made has been registered since.
@@ -201,7 +198,10 @@ func (r *Region) Close(ctx context.Context) error {
 	if !r.owned {
 		return nil
 	}
-	return sys.Unmap(r.mem)
+	if err := sys.Unmap(r.mem); err != nil {
+		return prefix(err)
+	}
+	return nil
 }
 
 // user returns one of those who keep the memory, and how many they are.

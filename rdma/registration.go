@@ -16,7 +16,7 @@ import (
 	"github.com/rdskit/rdskit/internal/abi"
 )
 
-// MaxOperation is how much one operation moves and one key covers at most, in bytes.
+// MaxOperation is how much one operation moves and one key covers at most: 1 MiB.
 const MaxOperation = abi.RDS_MAX_MSG_SIZE
 
 // nobodysPort is a port that no socket can be bound to
@@ -381,7 +381,7 @@ func (reg *Registration) Remote() (Remote, error) {
 	reg.mu.Lock()
 	defer reg.mu.Unlock()
 	if reg.state != registered {
-		return Remote{}, ErrNotRegistered
+		return Remote{}, prefix(ErrNotRegistered)
 	}
 	return Remote{Keys: slices.Clone(reg.keys), Len: int64(reg.Memory.Len())}, nil
 }
@@ -424,7 +424,7 @@ func (reg *Registration) end(flags cmsg.Flags) error {
 	}
 	reg.mu.Unlock()
 	if err != nil {
-		return err
+		return prefix(err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

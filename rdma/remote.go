@@ -29,7 +29,7 @@ var (
 // AppendBinary appends the length and the keys, each 8 bytes, big endian.
 func (r Remote) AppendBinary(b []byte) ([]byte, error) {
 	if err := r.check(); err != nil {
-		return b, err
+		return b, prefix(err)
 	}
 	b = binary.BigEndian.AppendUint64(b, uint64(r.Len))
 	for _, key := range r.Keys {
@@ -51,7 +51,7 @@ func (r *Remote) UnmarshalBinary(b []byte) error {
 		got.Keys = append(got.Keys, cmsg.Key(binary.BigEndian.Uint64(b)))
 	}
 	if err := got.check(); err != nil {
-		return err
+		return prefix(err)
 	}
 	*r = got
 	return nil

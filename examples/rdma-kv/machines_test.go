@@ -14,6 +14,9 @@ import (
 // While the device still tries to reach a dead host, it has the memory that the value was in.
 func TestTwoMachinesTheServerOutlivesTheHostOfAClient(t *testing.T) {
 	peer := labtest.Peer(t)
+	if testing.Short() {
+		t.Skip("takes half a minute: the device tries for as long")
+	}
 	address := netip.AddrPortFrom(labtest.Own(t).IPv4(), 5500)
 	s := serverAt(t, address)
 	value := bytes.Repeat([]byte("v"), maxValue)

@@ -94,9 +94,9 @@ func (c *Conn) Socket() *rdssock.Conn { return c.sock }
 // Outstanding returns how many operations are under way.
 func (c *Conn) Outstanding() int { return int(c.outstanding.Load()) }
 
-// Close closes the socket. All registrations end, and operations under way end with
-// ErrCanceled, when the device has let go of their memory
-// (net/rds/af_rds.c:rds_release).
+// Close closes the socket. All registrations end, as [Registration.Revoke] ends one,
+// and operations under way end with ErrCanceled, when the device has let go of their
+// memory (net/rds/af_rds.c:rds_release).
 func (c *Conn) Close() error {
 	err := c.sock.Close()
 	c.frames.close()

@@ -106,9 +106,9 @@ func newOptions(stdout, stderr io.Writer) *options {
 		connectRetries: cli.Number{Max: u32},
 		congMonitor:    flag(1),
 		abortAfter:     cli.Number{Max: u32},
-		interval:       cli.Interval{Duration: stress.DefaultInterval},
-		warmup:         cli.Interval{Duration: stress.DefaultWarmUp},
-		giveUp:         cli.Interval{Duration: stress.DefaultGiveUp},
+		interval:       cli.Interval{Duration: stress.DefaultInterval, Min: stress.MinInterval},
+		warmup:         cli.Interval{Duration: stress.DefaultWarmUp, Max: stress.MaxWarmUp, Zero: true},
+		giveUp:         cli.Interval{Duration: stress.DefaultGiveUp, Zero: true},
 		memory:         cli.Number{Value: stress.DefaultMemory, Min: 1 << 20, Max: math.MaxInt64},
 		stdout:         cli.NewOutput(stdout),
 		stderr:         stderr,
@@ -134,7 +134,7 @@ func (o *options) app() *cli.App {
 		Version:   cli.Version(),
 		Writer:    o.stdout,
 		ErrWriter: o.stderr,
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			text(&o.recv, "use this `ADDRESS` of the host", "recv-addr", "r"),
 			text(&o.send, "send to `HOST`, which waits", "send-addr", "s"),
 			number(&o.port, "TCP `PORT`; task N has the RDS port PORT+1+N", "port", "p"),
@@ -148,13 +148,12 @@ func (o *options) app() *cli.App {
 			flag(&o.verify, "check the payload of every message", "verify", "v"),
 			flag(&o.cpu, "report processor time", "report-cpu", "c"),
 			flag(&o.summaryOnly, "print the summary only", "report-summary", "z"),
-			flag(&o.realtime, "schedule tasks by SCHED_RR", "rtprio", "R"),
+			flag(&o.realtime, "report by the real-time policy SCHED_RR, on both sides", "rtprio", "R"),
 			flag(&o.trace, "trace RDMA operations", "trace", "V"),
 			flag(&o.showParams, "print the sizes at the start", "show-params"),
 			flag(&o.perfdata, "print lines for programs, which begin with ::", "show-perfdata"),
 			flag(&o.histogram, "print how round trips were distributed", "show-histogram"),
 			number(&o.outliers, "report each round trip above `N` us on stderr", "show-outliers"),
-			flag(&o.percentiles, "print percentiles of round trips, and what the run cost", "percentiles"),
 			number(&o.connectRetries, "try `N` times more to connect, once a second", "connect-retries"),
 			number(&o.congMonitor, "1 has the kernel tell when a destination is no longer congested, 0 not", "use-cong-monitor"),
 			flag(&o.reset, "have the kernel make the connection anew, and end", "reset"),
@@ -175,8 +174,9 @@ func (o *options) app() *cli.App {
 			number(&o.cacheMRs, "RDMA: `1` keeps registrations for further requests", "rdma-cache-mrs"),
 			number(&o.alignment, "RDMA: begin memory `N` bytes into a page", "rdma-alignment"),
 			flag(&o.keyOMeter, "RDMA: report how soon keys come again", "rdma-key-o-meter"),
-
-			&cli.GenericFlag{Name: "rate", Value: &o.rate, Usage: "send `N` requests a second on each side, late or not"},
+		}, cli.Added(
+			flag(&o.percentiles, "print percentiles of round trips, and what the run cost", "percentiles"),
+			&cli.GenericFlag{Name: "rate", Value: &o.rate, Usage: "send `RATE` requests a second on each side, late or not"},
 			&cli.GenericFlag{Name: "size-range", Value: &o.sizes, Usage: "requests of `MIN-MAX` bytes, at random"},
 			flag(&o.crc, "give each message a checksum", "crc"),
 			flag(&o.strict, "end at the first fault", "strict"),
@@ -188,17 +188,17 @@ func (o *options) app() *cli.App {
 			flag(&o.ipv6, "take IPv6 addresses of names only", "ipv6", "6"),
 			text(&o.netns, "run in the network namespace `NAME`: a name, the number of a process, or a path", "netns"),
 			flag(&o.load, "let the kernel load RDS modules that are missing", "load"),
-			span(&o.warmup, "count after `TIME` only; requests start at half of it", "warmup"),
+			span(&o.warmup, "count after `TIME` only, 0 at once; requests start at half of it", "warmup"),
 			span(&o.interval, "report each `TIME`", "interval"),
 			number(&o.seed, "draw sizes by `N`", "seed"),
 			flag(&o.rxPath, "report where received messages spend their time in the kernel", "rx-path"),
-			span(&o.giveUp, "count a request as lost after `TIME` without an answer", "give-up"),
+			span(&o.giveUp, "count a request as lost after `TIME` without an answer, 0 never", "give-up"),
 			&cli.GenericFlag{Name: "peer-version", Value: &o.peer, Usage: "the peer is the C rds-stress `VERSION`, such as 2.0.7 or 2.3.11,mainline"},
 			number(&o.memory, "refuse runs that need more than `N` bytes", "max-memory"),
 			flag(&o.json, "print JSON, one object a line", "json"),
 			flag(&o.csv, "print comma-separated values", "csv"),
 			text(&o.hdrLog, "write all round trips to `FILE`, as an HdrHistogram log", "histogram-log"),
-		},
+		)...),
 		Description: description,
 		Action:      o.run,
 	}
@@ -221,10 +221,6 @@ func (o *options) check(operands []string) error {
 		return &cli.UsageError{Reason: "--self and --serve exclude each other"}
 	case o.serve && active:
 		return usage("--serve", "is for the side that waits: without -s")
-	case o.interval.Duration < stress.MinInterval:
-		return usage("--interval", fmt.Sprintf("is too short: want at least %v", stress.MinInterval))
-	case o.warmup.Duration > stress.MaxWarmUp:
-		return usage("--warmup", fmt.Sprintf("is too long: want at most %v", stress.MaxWarmUp))
 	case len(o.allow) > 0 && active:
 		return usage("--allow", "is for the side that waits: without -s")
 	case o.reset && (!active || o.recv == ""):

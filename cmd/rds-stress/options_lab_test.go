@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -9,11 +10,16 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/rdskit/rdskit/internal/labtest"
 	"github.com/rdskit/rdskit/internal/stress/wire"
@@ -396,5 +402,160 @@ func TestTooFewDescriptorsAreNamed(t *testing.T) {
 	r := labtest.StartOn(t, 0, cmd).Finish(t)
 	if r.Status != 2 || !strings.Contains(r.Stderr, "too many open files") || !strings.Contains(r.Stderr, "ulimit -n") {
 		t.Errorf("status %d: %s", r.Status, r.Stderr)
+	}
+}
+
+// C gives its policy to the process that reports, too, on both sides (rds-stress.c, set_rt_priority).
+func TestRealtimeIsForWhatReports(t *testing.T) {
+	needHosts(t, 2)
+	server := labtest.Command(t, "-r", "10.9.0.2", "-p", "8900", "--json")
+	client := labtest.Command(t, "-r", "10.9.0.1", "-s", "10.9.0.2", "-p", "8900", "-R", "--connect-retries", "10", "--warmup", "0.2", "--json")
+	watch := newWatch(client, `"interval"`)
+	passive := labtest.StartOn(t, 2, server)
+	active := labtest.StartOn(t, 1, client)
+	watch.wait(t)
+	const batch, roundRobin = 3, 2
+	for _, cmd := range []*exec.Cmd{server, client} {
+		policies := map[int]int{}
+		for _, p := range policiesOf(t, cmd.Process.Pid) {
+			policies[p]++
+		}
+		// One task has one loop.
+		if policies[batch] != 1 || policies[roundRobin] == 0 || len(policies) != 2 {
+			t.Errorf("%v: threads by policy: %v", cmd.Args[1:], policies)
+		}
+	}
+	client.Process.Signal(syscall.SIGINT)
+	a, p := active.Finish(t), passive.Finish(t)
+	if a.Status != 0 || p.Status != 0 {
+		t.Errorf("active %d, passive %d\n%s%s", a.Status, p.Status, a.Stderr, p.Stderr)
+	}
+}
+
+// policiesOf are the scheduling policies of the threads of a process.
+func policiesOf(t *testing.T, pid int) (policies []int) {
+	t.Helper()
+	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(stats) == 0 {
+		t.Fatal(stats, err)
+	}
+	for _, name := range stats {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		// proc(5): the name, in parentheses, is number 2, and the policy 41.
+		fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+		n, err := strconv.Atoi(fields[41-3])
+		if err != nil {
+			t.Fatalf("%s: %v", b, err)
+		}
+		policies = append(policies, n)
+	}
+	return policies
+}
+
+func TestRealtimeThatIsNotPermittedIsRefused(t *testing.T) {
+	labtest.Need(t, labtest.RDS, labtest.Root)
+	cmd := labtest.Command(t, "--self", "-r", "127.0.0.1", "-s", "127.0.0.2", "-R", "-p", "8910")
+	// The test itself may be where nobody else can go.
+	cmd.Path, cmd.SysProcAttr = "/proc/self/exe", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	r := labtest.StartOn(t, 0, cmd).Finish(t)
+	if r.Status != 2 || !strings.Contains(r.Stderr, "sched_setscheduler(SCHED_RR) failed, errno: 1 (Operation not permitted)\n-R needs CAP_SYS_NICE") {
+		t.Errorf("status %d: %s", r.Status, r.Stderr)
+	}
+}
+
+func TestNoWarmUpCountsFromTheFirstRequest(t *testing.T) {
+	r := loop(t, 8920, "--json", "--warmup", "0", "--give-up", "0", "-o")
+	if e := end(t, r); e.RTT == nil || e.RequestsSent == 0 || r.Took > 8*time.Second {
+		t.Errorf("%d requests, %+v, after %v", e.RequestsSent, e.RTT, r.Took)
+	}
+}
+
+// While the server is busy a second peer hears so and waits, and all runs of the server are in its log.
+func TestAServerHasPeersWaitTheirTurn(t *testing.T) {
+	needHosts(t, 3)
+	log := filepath.Join(t.TempDir(), "rtt.hlog")
+	server := labtest.Command(t, "-r", "10.9.0.2", "-p", "8930", "--serve", "--histogram-log", log)
+	listening := newWatch(server, "waiting for incoming connection")
+	passive := labtest.StartOn(t, 2, server)
+	listening.wait(t)
+	args := []string{"-s", "10.9.0.2", "-p", "8930", "--warmup", "0.2", "--json"}
+	first := labtest.Command(t, args...)
+	running := newWatch(first, `"interval"`)
+	one := labtest.StartOn(t, 1, first)
+	running.wait(t)
+	second := labtest.Command(t, append(args, "-T", "1")...)
+	waiting := &watch{text: "waits for its turn", seen: make(chan struct{})}
+	second.Stderr = waiting
+	two := labtest.StartOn(t, 3, second)
+	waiting.wait(t)
+	first.Process.Signal(syscall.SIGINT)
+	a, b := one.Finish(t), two.Finish(t)
+	server.Process.Signal(syscall.SIGINT)
+	s := passive.Finish(t)
+	if a.Status != 0 || b.Status != 0 || s.Status != 0 {
+		t.Errorf("first %d, second %d, server %d\n%s%s%s", a.Status, b.Status, s.Status, a.Stderr, waiting, s.Stderr)
+	}
+	f, err := os.Open(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for r, i := hdrhistogram.NewHistogramLogReader(f), 0; i < 2; i++ {
+		if h, err := r.NextIntervalHistogram(); err != nil || h == nil || h.TotalCount() == 0 {
+			t.Errorf("run %d is not in the log: %v, %v", i, h, err)
+		}
+	}
+}
+
+// Who asks for what cannot be has not ended the server for others, which serves one run only.
+func TestAPeerThatCannotBeServedLeavesTheServerToOthers(t *testing.T) {
+	needHosts(t, 2)
+	server := labtest.Command(t, "-r", "10.9.0.2", "-p", "8940")
+	listening := newWatch(server, "waiting for incoming connection")
+	passive := labtest.StartOn(t, 2, server)
+	listening.wait(t)
+	var taken *rdssock.Conn
+	err := labtest.Host(t, 2).Do(func() (err error) {
+		taken, err = rdssock.Listen(netip.MustParseAddrPort("10.9.0.2:8945"), nil)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	args := []string{"-r", "10.9.0.1", "-s", "10.9.0.2", "-p", "8940", "-T", "1", "--warmup", "0.2", "-t"}
+	a := labtest.RunOn(t, 1, append(args, "5")...)
+	if a.Status != 1 || !strings.Contains(a.Stderr, "the peer says: listen rds 10.9.0.2:8945: bind: address already in use") {
+		t.Errorf("status %d: %s", a.Status, a.Stderr)
+	}
+	b, s := labtest.RunOn(t, 1, append(args, "4")...), passive.Finish(t)
+	if b.Status != 0 || s.Status != 0 || !strings.Contains(s.Stderr, "dropped: bind() failed, errno: 98 (Address already in use)") {
+		t.Errorf("active %d, passive %d\n%s%s", b.Status, s.Status, b.Stderr, s.Stderr)
+	}
+}
+
+func TestSignalsTellHowFarTheRunHasCome(t *testing.T) {
+	labtest.Need(t, labtest.RDS)
+	cmd := labtest.Command(t, "--self", "-r", "127.0.0.1", "-s", "127.0.0.2", "-p", "8950", "--warmup", "0.2", "--interval", "0.2")
+	rows := newWatch(cmd, "-1.00\n") // the first
+	p := labtest.StartOn(t, 0, cmd)
+	rows.wait(t)
+	cmd.Process.Signal(syscall.SIGQUIT)
+	time.Sleep(200 * time.Millisecond)
+	cmd.Process.Signal(syscall.SIGINT)
+	if r := p.Finish(t); r.Status != 0 || !regexp.MustCompile(`(?m)^after \d+\.\d+ s: [1-9]\d* requests sent and [1-9]\d* received`).MatchString(r.Stderr) {
+		t.Errorf("status %d: %s", r.Status, r.Stderr)
+	}
+
+	cmd = labtest.Command(t, "--self", "-r", "127.0.0.1", "-s", "127.0.0.2", "-p", "8960", "--warmup", "30")
+	rows = newWatch(cmd, "Starting up.")
+	p = labtest.StartOn(t, 0, cmd)
+	rows.wait(t)
+	cmd.Process.Signal(syscall.SIGINT)
+	if r := p.Finish(t); r.Status != 0 || !regexp.MustCompile(`(?m)^Starting up\.+\n-+\n +1 +0 `).MatchString(rows.String()) {
+		t.Errorf("status %d: %s", r.Status, rows)
 	}
 }

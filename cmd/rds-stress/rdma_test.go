@@ -218,7 +218,7 @@ func newBadPeer(t *testing.T, port int) *badPeer {
 	}, wire.Short); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := p.control.Go(); err != nil {
+	if _, _, err := p.control.Go(1); err != nil {
 		t.Fatal(err)
 	}
 	p.header = wire.Header{From: local, To: p.to, Op: wire.Request, RDMA: wire.RDMA{Pattern: 7, Size: 8192, Vector: 1}}

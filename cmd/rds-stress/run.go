@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/rdskit/rdskit/internal/cli"
+	"github.com/rdskit/rdskit/internal/latency"
 	"github.com/rdskit/rdskit/internal/netns"
 	"github.com/rdskit/rdskit/internal/route"
 	"github.com/rdskit/rdskit/internal/strerror"
@@ -43,28 +45,44 @@ func (o *options) run(c *cli.Context) error {
 		defer f.Close()
 		namespace = int(f.Fd())
 	}
-	var log *os.File
-	if o.hdrLog != "" {
-		var err error
-		if log, err = os.Create(o.hdrLog); err != nil {
-			return fmt.Errorf("--histogram-log: %w", err)
-		}
-		defer log.Close()
+	log, err := o.createLog()
+	if err != nil {
+		return fmt.Errorf("--histogram-log: %w", err)
 	}
-	ctx, _, stop := cli.Signals(c.Context)
+	defer log.close()
+	ctx, interim, stop := cli.Signals(c.Context)
 	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	report := o.reporter()
+	report, people := o.reporter()
+	failed := false
+	var mu sync.Mutex // a connection may be dropped while another's run goes on
 	notify := func(e stress.Event) {
+		mu.Lock()
+		defer mu.Unlock()
 		report.event(e)
+		if e.Kind == stress.End {
+			failed = failed || e.Summary.Failed()
+			log.add(e.Time, e.Summary)
+		}
 		if o.stdout.Err() != nil {
 			cancel() // nobody hears of the rest
 		}
 	}
+	go func() {
+		for {
+			select {
+			case <-interim:
+				mu.Lock()
+				people.interim()
+				mu.Unlock()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
 	var sum *stress.Summary
-	var err error
 	switch {
 	case o.send == "":
 		sum, err = o.wait(ctx, namespace, notify)
@@ -79,17 +97,15 @@ func (o *options) run(c *cli.Context) error {
 			err = errors.New("interrupted before the run began")
 		}
 	}
-	if sum != nil && log != nil {
-		if lerr := writeLog(log, sum); lerr != nil && err == nil {
-			err = lerr
-		}
+	if lerr := log.close(); lerr != nil && err == nil {
+		err = fmt.Errorf("--histogram-log: %w", lerr)
 	}
 	switch werr := o.stdout.Err(); {
 	case werr != nil:
 		return werr
 	case err != nil:
 		return o.explain(err)
-	case sum != nil && sum.Failed():
+	case failed:
 		return &cli.ExitError{Status: cli.Failed}
 	}
 	return nil
@@ -310,12 +326,44 @@ func (o *options) resetConnection(ctx context.Context, namespace int) error {
 	return nil
 }
 
-// writeLog is --histogram-log.
-func writeLog(f *os.File, sum *stress.Summary) error {
-	end := time.Now()
-	err := sum.Measured.Latencies.RTT.WriteLog(f, "rtt_ns", end.Add(-sum.Measured.Total), end)
-	if cerr := f.Close(); err == nil {
-		err = cerr
+// A logFile is --histogram-log; nil is none.
+type logFile struct {
+	f   *os.File
+	log *latency.Log
+	err error // the first
+}
+
+func (o *options) createLog() (*logFile, error) {
+	if o.hdrLog == "" {
+		return nil, nil
 	}
-	return err
+	f, err := os.Create(o.hdrLog)
+	if err != nil {
+		return nil, err
+	}
+	log, err := latency.NewLog(f, time.Now())
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &logFile{f: f, log: log}, nil
+}
+
+// add writes the round trips of one run.
+func (l *logFile) add(end time.Time, sum *stress.Summary) {
+	if l != nil && l.err == nil {
+		m := &sum.Measured
+		l.err = l.log.Write(&m.Latencies.RTT, "rtt_ns", end.Add(-m.Total), end)
+	}
+}
+
+// close returns what went wrong. It may be called again.
+func (l *logFile) close() error {
+	if l == nil {
+		return nil
+	}
+	if err := l.f.Close(); l.err == nil && !errors.Is(err, os.ErrClosed) {
+		l.err = err
+	}
+	return l.err
 }

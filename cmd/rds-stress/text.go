@@ -18,17 +18,18 @@ import (
 // A reporter tells of a run.
 type reporter interface{ event(stress.Event) }
 
-func (o *options) reporter() reporter {
+// reporter returns who tells of everything, and who tells people.
+func (o *options) reporter() (reporter, *textWriter) {
 	text := &textWriter{o: o, stdout: o.stdout, talk: o.stderr}
 	switch {
 	case o.json:
 		text.stdout = io.Discard
-		return &both{text, newJSONWriter(o)}
+		return &both{text, newJSONWriter(o)}, text
 	case o.csv:
 		text.stdout = io.Discard
-		return &both{text, &csvWriter{out: o.stdout}}
+		return &both{text, &csvWriter{out: o.stdout}}, text
 	}
-	return text
+	return text, text
 }
 
 // both has people told on stderr while a program reads stdout.
@@ -45,7 +46,9 @@ type textWriter struct {
 	o            *options
 	stdout, talk io.Writer
 	retrying     bool
+	starting     bool // on an unfinished line
 	perf         perfdata
+	soFar        stress.Sample
 }
 
 func (w *textWriter) event(e stress.Event) {
@@ -53,7 +56,7 @@ func (w *textWriter) event(e stress.Event) {
 	case stress.Listening:
 		fmt.Fprintf(w.stdout, "waiting for incoming connection on %v:%d\n", e.Addr.Addr(), e.Addr.Port())
 	case stress.Dropped:
-		fmt.Fprintf(w.talk, "rds-stress: connection from %v dropped: %v\n", e.Addr, e.Err)
+		fmt.Fprintf(w.talk, "rds-stress: connection from %v dropped: %v\n", e.Addr, w.o.explain(e.Err))
 	case stress.Accepted:
 		fmt.Fprintf(w.stdout, "accepted connection from %v:%d", e.Addr.Addr(), e.Addr.Port())
 		if w.o.recv == "" {
@@ -84,11 +87,12 @@ func (w *textWriter) event(e stress.Event) {
 		}
 		fmt.Fprint(w.stdout, "negotiated options, tasks will start in 2 seconds\n")
 	case stress.Starting:
+		w.starting, w.soFar = true, stress.Sample{}
 		fmt.Fprint(w.stdout, "Starting up")
 	case stress.StartingUp:
 		fmt.Fprint(w.stdout, ".")
 	case stress.Started:
-		fmt.Fprint(w.stdout, "\n")
+		w.started()
 		if w.o.perfdata {
 			w.perf.header(w.stdout)
 			return
@@ -96,6 +100,8 @@ func (w *textWriter) event(e stress.Event) {
 		fmt.Fprintf(w.stdout, "%4s %6s %6s %10s %10s %10s %7s %8s %5s\n",
 			"tsks", "tx/s", "rx/s", "tx+rx K/s", "mbi K/s", "mbo K/s", "tx us/c", "rtt us", "cpu %")
 	case stress.Interval:
+		w.soFar.Total = e.Sample.Total
+		w.soFar.Stats.Add(&e.Sample.Stats)
 		switch {
 		case w.o.summaryOnly:
 		case w.o.perfdata:
@@ -209,8 +215,26 @@ func (w *textWriter) row(s *stress.Sample) {
 
 func usec(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
+// started ends the line of dots.
+func (w *textWriter) started() {
+	if w.starting {
+		w.starting = false
+		fmt.Fprintln(w.stdout)
+	}
+}
+
+// interim says how far the run has come, at the last sample.
+func (w *textWriter) interim() {
+	s := &w.soFar
+	fmt.Fprintf(w.talk, "after %s: %d requests sent and %d received, round trips of %.2f us in the mean\n", seconds3(s.Total), s.RequestsSent, s.RequestsReceived, usec(s.MeanRTT()))
+	if n := s.Faults(); n > 0 {
+		fmt.Fprintf(w.talk, "%d faults found\n", n)
+	}
+}
+
 func (w *textWriter) end(e stress.Event) {
 	sum := e.Summary
+	w.started()
 	if !w.o.summaryOnly {
 		fmt.Fprintln(w.stdout, "---------------------------------------------")
 	}

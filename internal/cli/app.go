@@ -77,11 +77,11 @@ func addStandardFlags(app *App) {
 		if lookup(flags, "h") == nil {
 			f.Aliases = []string{"h"}
 		}
-		return append(slices.Clip(flags), f)
+		return append(slices.Clip(flags), Added(f)...)
 	}
 	app.Flags = help(app.Flags)
 	if app.Version != "" && lookup(app.Flags, "version") == nil {
-		app.Flags = append(app.Flags, &BoolFlag{Name: "version", Usage: "print the version and exit", DisableDefaultText: true})
+		app.Flags = append(app.Flags, Added(&BoolFlag{Name: "version", Usage: "print the version and exit", DisableDefaultText: true})...)
 	}
 	if lookup(app.Flags, completionFlag) == nil {
 		app.Flags = append(app.Flags, &StringFlag{Name: completionFlag, Usage: "print the completion for `SHELL`: bash, fish or zsh", Hidden: true})

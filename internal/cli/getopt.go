@@ -256,11 +256,34 @@ func lookup(flags []Flag, name string) Flag {
 	return nil
 }
 
+// added is the category of flags that Added marked.
+const added = "added"
+
+// Added marks flags that the C tool of the same name does not have: what abbreviates one of the others there still does here.
+func Added(flags ...Flag) []Flag {
+	for _, f := range flags {
+		switch f := f.(type) {
+		case *BoolFlag:
+			f.Category = added
+		case *StringFlag:
+			f.Category = added
+		case *GenericFlag:
+			f.Category = added
+		}
+	}
+	return flags
+}
+
+func isAdded(f Flag) bool {
+	c, ok := f.(cli.CategorizableFlag)
+	return ok && c.GetCategory() == added
+}
+
 // lookupLong finds a flag by its long name or an unambiguous abbreviation of
 // it. An exact match wins over longer names that it begins, names of one
-// flag do not compete, and hidden ones have no abbreviations.
+// flag do not compete, flags that were added do not compete with others, and hidden ones have no abbreviations.
 func lookupLong(flags []Flag, name string) (Flag, error) {
-	var found []Flag
+	var found, old []Flag
 	var names []string
 	for _, f := range flags {
 		for _, n := range namesOf(f) {
@@ -276,12 +299,17 @@ func lookupLong(flags []Flag, name string) (Flag, error) {
 			names = append(names, "--"+n)
 			if !slices.Contains(found, f) {
 				found = append(found, f)
+				if !isAdded(f) {
+					old = append(old, f)
+				}
 			}
 		}
 	}
 	switch {
 	case len(found) == 0 || name == "":
 		return nil, unknownLong(flags, name)
+	case len(old) == 1:
+		return old[0], nil
 	case len(found) > 1:
 		return nil, &UsageError{Option: "--" + name, Reason: "is ambiguous: want one of " + strings.Join(names, ", ")}
 	}

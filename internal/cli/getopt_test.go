@@ -196,6 +196,19 @@ func TestParseErrorsNameTheOptionAndTheWayOut(t *testing.T) {
 	}
 }
 
+func TestFlagsThatWereAddedLeaveOldAbbreviationsTheirMeaning(t *testing.T) {
+	flags := append([]Flag{&BoolFlag{Name: "port"}, &BoolFlag{Name: "tasks"}, &BoolFlag{Name: "trace"}},
+		Added(&BoolFlag{Name: "percentiles"}, &StringFlag{Name: "transport"}, &GenericFlag{Name: "peer", Value: new(Number)})...)
+	for _, tt := range []struct{ name, want string }{
+		{"p", "port"}, {"pe", ""}, {"per", "percentiles"}, {"t", ""}, {"tr", "trace"}, {"tran", "transport"},
+	} {
+		f, err := lookupLong(flags, tt.name)
+		if tt.want == "" && err == nil || tt.want != "" && (err != nil || namesOf(f)[0] != tt.want) {
+			t.Errorf("--%s: got %v, %v, want %q", tt.name, f, err, tt.want)
+		}
+	}
+}
+
 func TestCommandsHaveOptionsOfTheirOwn(t *testing.T) {
 	app := func() *App {
 		return &App{

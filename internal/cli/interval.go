@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -17,8 +18,9 @@ import (
 // The zero Interval takes values from 1 us to 2^31-1 s.
 type Interval struct {
 	time.Duration
-	Max   time.Duration // 2^31-1 s if 0
-	given string
+	Min, Max time.Duration // 1 us and 2^31-1 s if 0
+	Zero     bool          // takes 0, too
+	given    string
 }
 
 const (
@@ -49,16 +51,15 @@ func (v *Interval) Set(s string) error {
 	if err != nil && !math.IsInf(n, 0) || strings.ContainsAny(number, "xX_pP") {
 		return errNotInterval
 	}
-	limit := v.Max
-	if limit == 0 {
-		limit = maxInterval
-	}
+	least, most := cmp.Or(v.Min, minInterval), cmp.Or(v.Max, maxInterval)
+	none := n == 0 && v.Zero
 	n = math.Round(n * unit)
 	switch {
-	case math.IsNaN(n) || n < float64(minInterval):
-		return fmt.Errorf("too short a time: want at least %s", IntervalText(minInterval))
-	case n > float64(limit):
-		return fmt.Errorf("too long a time: want at most %s", IntervalText(limit))
+	case none:
+	case math.IsNaN(n) || n < float64(least):
+		return fmt.Errorf("too short a time: want at least %s", IntervalText(least))
+	case n > float64(most):
+		return fmt.Errorf("too long a time: want at most %s", IntervalText(most))
 	}
 	v.Duration = time.Duration(n)
 	v.given = s
@@ -69,10 +70,12 @@ func (v *Interval) Set(s string) error {
 // none.
 func (v *Interval) String() string {
 	switch {
-	case v == nil || v.Duration == 0:
+	case v == nil:
 		return ""
 	case v.given != "":
 		return v.given
+	case v.Duration == 0:
+		return ""
 	}
 	return strings.ReplaceAll(IntervalText(v.Duration), " ", "")
 }

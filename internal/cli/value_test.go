@@ -62,6 +62,28 @@ func TestIntervalRefusesWhatIsNoTimeToWait(t *testing.T) {
 	}
 }
 
+func TestIntervalStaysWithinItsLimits(t *testing.T) {
+	for _, tt := range []struct {
+		v        Interval
+		in, want string
+	}{
+		{Interval{Min: time.Millisecond}, "999us", "want at least 1 ms"},
+		{Interval{Min: time.Millisecond}, "1ms", ""},
+		{Interval{Max: time.Hour}, "3600.1", "want at most 3600 s"},
+		{Interval{Max: time.Hour}, "3600", ""},
+		{Interval{Zero: true}, "0", ""},
+		{Interval{Zero: true}, "0.0ms", ""},
+		{Interval{Zero: true}, "1e-30", "want at least 1 us"},
+		{Interval{Zero: true}, "-1", "want at least 1 us"},
+	} {
+		v := tt.v
+		err := v.Set(tt.in)
+		if tt.want == "" && (err != nil || v.String() != tt.in) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%q: got %q and error %v, want %q", tt.in, v.String(), err, tt.want)
+		}
+	}
+}
+
 func TestIntervalDefaultReadsAsItIsWritten(t *testing.T) {
 	for _, d := range []time.Duration{time.Second, 1500 * time.Millisecond, 200 * time.Millisecond, 900 * time.Microsecond} {
 		v := Interval{Duration: d}

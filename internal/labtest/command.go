@@ -51,14 +51,16 @@ type Process struct {
 }
 
 // StartOn starts a command on the lab's n-th host; 0 is where the test runs.
-// Its stdout is kept for the Result unless it has one.
+// Its stdout and stderr are kept for the Result unless it has its own.
 func StartOn(t testing.TB, n int, cmd *exec.Cmd) *Process {
 	t.Helper()
 	p := &Process{Cmd: cmd}
 	if cmd.Stdout == nil {
 		cmd.Stdout = &p.stdout
 	}
-	cmd.Stderr = &p.stderr
+	if cmd.Stderr == nil {
+		cmd.Stderr = &p.stderr
+	}
 	p.began = time.Now()
 	start := cmd.Start
 	if n != 0 {

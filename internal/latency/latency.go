@@ -85,9 +85,25 @@ func (h *Histogram) Reset() {
 // Count is how many durations were recorded.
 func (h *Histogram) Count() uint64 { return h.n }
 
-// WriteLog writes the histogram in the log format of HdrHistogram, as one interval from
-// start on, in nanoseconds.
-func (h *Histogram) WriteLog(w io.Writer, tag string, start, end time.Time) error {
+// A Log is a file in the log format of HdrHistogram, in nanoseconds.
+type Log struct {
+	w *hdrhistogram.HistogramLogWriter
+}
+
+// NewLog begins a log.
+func NewLog(w io.Writer, start time.Time) (*Log, error) {
+	l := &Log{hdrhistogram.NewHistogramLogWriter(w)}
+	if err := l.w.OutputLogFormatVersion(); err != nil {
+		return nil, err
+	}
+	if err := l.w.OutputStartTime(start.UnixMilli()); err != nil {
+		return nil, err
+	}
+	return l, l.w.OutputLegend()
+}
+
+// Write writes h as one interval.
+func (l *Log) Write(h *Histogram, tag string, start, end time.Time) error {
 	hdr := h.hdr
 	if hdr == nil {
 		hdr = hdrhistogram.New(1, int64(maxTracked), defaultDigits)
@@ -95,17 +111,7 @@ func (h *Histogram) WriteLog(w io.Writer, tag string, start, end time.Time) erro
 	hdr.SetTag(tag)
 	hdr.SetStartTimeMs(start.UnixMilli())
 	hdr.SetEndTimeMs(end.UnixMilli())
-	log := hdrhistogram.NewHistogramLogWriter(w)
-	if err := log.OutputLogFormatVersion(); err != nil {
-		return err
-	}
-	if err := log.OutputStartTime(start.UnixMilli()); err != nil {
-		return err
-	}
-	if err := log.OutputLegend(); err != nil {
-		return err
-	}
-	return log.OutputIntervalHistogram(hdr)
+	return l.w.OutputIntervalHistogram(hdr)
 }
 
 // A Summary says how durations were distributed.

@@ -118,21 +118,35 @@ func TestMergedHistogramsAreAsIfRecordedInOne(t *testing.T) {
 	}
 }
 
-func TestWriteLogIsReadBack(t *testing.T) {
+func TestALogIsReadBack(t *testing.T) {
 	var h Histogram
 	for i := range 1000 {
 		h.Record(time.Duration(i) * time.Microsecond)
 	}
 	var b bytes.Buffer
 	start := time.UnixMilli(1_700_000_000_000)
-	if err := h.WriteLog(&b, "rtt", start, start.Add(time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	got, err := hdrhistogram.NewHistogramLogReader(&b).NextIntervalHistogram()
+	log, err := NewLog(&b, start)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.TotalCount() != 1000 || got.Tag() != "rtt" || time.Duration(got.ValueAtQuantile(50)) != h.Quantile(0.5) {
-		t.Errorf("%d values, tag %q, p50 %d", got.TotalCount(), got.Tag(), got.ValueAtQuantile(50))
+	for i, h := range []*Histogram{&h, new(Histogram), &h} {
+		at := start.Add(time.Duration(i) * time.Minute)
+		if err := log.Write(h, "rtt", at, at.Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := hdrhistogram.NewHistogramLogReader(&b)
+	for i, count := range []int64{1000, 0, 1000} {
+		got, err := r.NextIntervalHistogram()
+		if err != nil || got == nil {
+			t.Fatal(got, err)
+		}
+		at := start.Add(time.Duration(i) * time.Minute)
+		if got.TotalCount() != count || got.Tag() != "rtt" || got.StartTimeMs() != at.UnixMilli() || got.EndTimeMs() != at.Add(time.Second).UnixMilli() {
+			t.Errorf("interval %d: %d values, tag %q, from %d to %d", i, got.TotalCount(), got.Tag(), got.StartTimeMs(), got.EndTimeMs())
+		}
+		if count > 0 && time.Duration(got.ValueAtQuantile(50)) != h.Quantile(0.5) {
+			t.Errorf("interval %d: p50 %d", i, got.ValueAtQuantile(50))
+		}
 	}
 }

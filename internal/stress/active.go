@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/rdskit/rdskit/internal/stress/control"
 	"github.com/rdskit/rdskit/internal/stress/wire"
@@ -225,7 +226,7 @@ func (a *Active) negotiate(conn *control.Conn, open func() error) (rdskit bool, 
 	if err := open(); err != nil {
 		return false, err
 	}
-	rdskit, json, err := conn.Go()
+	rdskit, json, err := conn.Go(a.Config.Tasks)
 	switch {
 	case err != nil || rdskit:
 		return rdskit, err
@@ -243,7 +244,7 @@ func (a *Active) negotiate(conn *control.Conn, open func() error) (rdskit bool, 
 	if back.Bursty != o.Bursty || back.SyncBursty != o.SyncBursty {
 		return false, errors.New("the peer does not take --always-bursty or --sync-always-bursty")
 	}
-	_, _, err = conn.Go()
+	_, _, err = conn.Go(a.Config.Tasks)
 	return false, err
 }
 
@@ -261,7 +262,8 @@ func (a *Active) open(ctx context.Context, s *session) (err error) {
 // agree goes on with a peer of rdskit.
 func (a *Active) agree(s *session) error {
 	s.peer = true
-	h, err := exchange(s.conn, a.hello())
+	tell := sync.OnceFunc(func() { s.note("the peer is busy with the run of another: this one waits for its turn") })
+	h, err := exchange(s.conn, a.hello(), tell)
 	if err != nil {
 		return err
 	}

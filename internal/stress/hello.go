@@ -49,20 +49,28 @@ func (h *hello) check(o *wire.Options) error {
 const MaxRate = 1e9
 
 // helloTime is what the passive side has to open its sockets, and both to warm them up.
-const helloTime = 30 * time.Second
+const helloTime = 15 * time.Second
 
-// exchange sends this side's hello and returns that of the peer.
-func exchange(conn *control.Conn, h *hello) (*hello, error) {
+// exchange sends this side's hello and returns that of the peer. Meanwhile waiting is called when the peer says that others are
+// before this side.
+func exchange(conn *control.Conn, h *hello, waiting func()) (*hello, error) {
 	if err := conn.Send(frame{Type: frameHello, Hello: h}); err != nil {
 		return nil, err
 	}
-	return receiveHello(conn)
+	return receiveHello(conn, waiting)
 }
 
-func receiveHello(conn *control.Conn) (*hello, error) {
+// receiveHello with a nil waiting waits for no others.
+func receiveHello(conn *control.Conn, waiting func()) (*hello, error) {
 	var f frame
-	if err := conn.Receive(&f, helloLimit, helloTime); err != nil {
-		return nil, err
+	for {
+		if err := conn.Receive(&f, helloLimit, helloTime); err != nil {
+			return nil, err
+		}
+		if f.Type != frameWait || waiting == nil {
+			break
+		}
+		waiting()
 	}
 	switch {
 	case f.Error != "":

@@ -1,7 +1,6 @@
 package stress
 
 import (
-	"fmt"
 	"os"
 	"runtime"
 
@@ -42,7 +41,8 @@ func newLoops(r *Run) []*loop {
 func (l *loop) main() {
 	runtime.LockOSThread() // never unlocked: the thread ends with the loop
 	defer l.asked.close()
-	if err := l.schedule(); err != nil {
+	// Behind those that report, as C has it.
+	if err := transport.Batch(); err != nil {
 		l.run.failed(err)
 		return
 	}
@@ -56,18 +56,6 @@ func (l *loop) main() {
 	if err != nil {
 		l.run.failed(err)
 	}
-}
-
-// schedule gives the thread its place among others: behind those that report, as C has it, or with -R
-// before all.
-func (l *loop) schedule() error {
-	if !l.run.cfg.Realtime {
-		return transport.Batch()
-	}
-	if err := transport.Realtime(); err != nil {
-		return fmt.Errorf("sched_setscheduler(SCHED_RR) failed: %w", err)
-	}
-	return nil
 }
 
 // turn gives each worker one, and waits if none had anything to do. It reports whether to go on.

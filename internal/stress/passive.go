@@ -2,7 +2,6 @@ package stress
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"syscall"
@@ -49,7 +48,8 @@ func (p *Passive) Run(ctx context.Context) (*Summary, error) {
 	dropped := func(from netip.AddrPort, why error) {
 		p.Notify(Event{Kind: Dropped, Time: time.Now(), Addr: from, Err: why})
 	}
-	l, err := control.Listen(ctx, p.NetNS, p.Local, p.Port, p.Allow, dropped)
+	waiting := func(peer *control.Conn) error { return peer.Send(frame{Type: frameWait}) }
+	l, err := control.ListenConfig{NetNS: p.NetNS, Allow: p.Allow, Dropped: dropped, Waiting: waiting}.Listen(ctx, p.Local, p.Port)
 	if err != nil {
 		return nil, err
 	}
@@ -70,26 +70,16 @@ func (p *Passive) Run(ctx context.Context) (*Summary, error) {
 			}
 		})
 		switch {
+		case ctx.Err() != nil && err != nil:
+			offer.Close()
+			return nil, err
 		case err != nil:
+			// What this peer asks for another may not, and anybody can ask.
 			l.Drop(offer, err)
-			if !isRefusal(err) && !p.Serve {
-				return nil, err
-			}
 		case !p.Serve || ctx.Err() != nil:
 			return sum, nil
 		}
 	}
-}
-
-// A refusal is an offer that is not taken up: that is no reason to end.
-type refusal struct{ err error }
-
-func (r *refusal) Error() string { return r.err.Error() }
-func (r *refusal) Unwrap() error { return r.err }
-
-func isRefusal(err error) bool {
-	var r *refusal
-	return errors.As(err, &r)
 }
 
 // serve goes through the run that the offer is about. ready is called when nothing keeps it from starting.
@@ -146,28 +136,28 @@ func (p *Passive) negotiate(offer *control.Offer, open func(*Config) error, warm
 			err = offer.TakeJSON(o)
 		}
 		if err != nil {
-			return &refusal{err}
+			return err
 		}
 	}
 	cfg, err := p.config(offer)
 	if err != nil {
-		return &refusal{err}
+		return err
 	}
 	if err := open(cfg); err != nil {
 		return err
 	}
 	if o.WantsJSON {
 		if err := offer.GiveJSON(o); err != nil {
-			return &refusal{err}
+			return err
 		}
 	}
 	sent, err := offer.WaitGo(cfg.Tasks)
 	if err != nil {
-		return &refusal{err}
+		return err
 	}
 	warm()
 	if err := offer.Ready(sent, false); err != nil {
-		return &refusal{err}
+		return err
 	}
 	return nil
 }
@@ -175,21 +165,15 @@ func (p *Passive) negotiate(offer *control.Offer, open func(*Config) error, warm
 func (p *Passive) agreeWithRDSKit(ctx context.Context, s *session, offer *control.Offer) error {
 	cfg, err := p.config(offer)
 	if err != nil {
-		return &refusal{err}
+		return err
 	}
 	s.cfg = cfg
-	if _, err := s.conn.WaitGo(int(offer.Options.Tasks)); err != nil {
-		return &refusal{err}
-	}
-	if err := s.conn.Ready(0, true); err != nil {
-		return &refusal{err}
-	}
-	h, err := receiveHello(s.conn)
+	h, err := receiveHello(s.conn, nil)
 	if err == nil {
 		err = h.check(&offer.Options)
 	}
 	if err != nil {
-		return &refusal{err}
+		return err
 	}
 	s.summary.PeerVersion = h.Version
 	cfg.Peer, cfg.TOS, cfg.MinReqSize = h.Address, h.TOS, h.MinReqSize
@@ -205,10 +189,10 @@ func (p *Passive) agreeWithRDSKit(ctx context.Context, s *session, offer *contro
 		return err
 	}
 	if err := cfg.Check(); err != nil {
-		return fail(&refusal{err})
+		return fail(err)
 	}
 	if cfg.Peer.Is4() != cfg.Local.Is4() {
-		return fail(&refusal{fmt.Errorf("%v and %v are not of one address family", cfg.Local, cfg.Peer)})
+		return fail(fmt.Errorf("%v and %v are not of one address family", cfg.Local, cfg.Peer))
 	}
 	if err := p.findPeer(ctx, cfg); err != nil {
 		return fail(err)
@@ -217,14 +201,11 @@ func (p *Passive) agreeWithRDSKit(ctx context.Context, s *session, offer *contro
 		return fail(err)
 	}
 	if err := s.conn.Send(frame{Type: frameHello, Hello: &hello{Version: p.Version, Address: cfg.Local.WithZone("")}}); err != nil {
-		return &refusal{err}
+		return err
 	}
 	s.run.Warm(ctx)
 	s.run.Agree(true)
-	if err := meet(s.conn); err != nil {
-		return &refusal{err}
-	}
-	return nil
+	return meet(s.conn)
 }
 
 // config is what the peer asks for, as far as that can be.

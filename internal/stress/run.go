@@ -10,8 +10,11 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
+	"github.com/rdskit/rdskit/internal/strerror"
+	"github.com/rdskit/rdskit/internal/stress/transport"
 	"github.com/rdskit/rdskit/rdssock"
 )
 
@@ -37,6 +40,7 @@ type Run struct {
 	keys      keyHistory
 	state     atomic.Int32
 	done      sync.WaitGroup
+	ordinary  func() error // ends what Config.Realtime began
 
 	mu       sync.Mutex
 	findings []Finding
@@ -49,6 +53,12 @@ type Run struct {
 func Open(cfg *Config) (*Run, error) {
 	r := &Run{cfg: cfg, epoch: time.Now(), keys: keyHistory{}, stop: make(chan struct{})}
 	cfg.Shape.Prepare()
+	if cfg.Realtime {
+		var err error
+		if r.ordinary, err = transport.Realtime(); err != nil {
+			return nil, &RealtimeError{err}
+		}
+	}
 	if cfg.SyncBursty {
 		r.bursts = &bursts{workers: cfg.Tasks}
 	}
@@ -408,8 +418,27 @@ func (r *Run) Close() error {
 	for _, w := range r.workers {
 		errs = append(errs, w.close())
 	}
+	if r.ordinary != nil {
+		errs = append(errs, r.ordinary())
+	}
 	return errors.Join(errs...)
 }
+
+// A RealtimeError is that Config.Realtime is not permitted.
+type RealtimeError struct{ Err error }
+
+// Error begins as C does.
+func (e *RealtimeError) Error() string {
+	text := "sched_setscheduler(SCHED_RR) failed"
+	var errno syscall.Errno
+	if errors.As(e.Err, &errno) {
+		text += fmt.Sprintf(", errno: %d (%s)", int(errno), strerror.Text(errno))
+	}
+	return fmt.Sprintf("%s\n-R needs CAP_SYS_NICE, or a limit of real-time priorities (ulimit -r) above 0: %v", text, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *RealtimeError) Unwrap() error { return e.Err }
 
 // Agree sets what is known only when both sides have met, before Start: whether the peer is rdskit.
 func (r *Run) Agree(rdskit bool) {

@@ -59,7 +59,7 @@ func serveSelf(ctx context.Context, conn *control.Conn, cfg *Config, plan Plan, 
 	if err := conn.Ready(0, true); err != nil {
 		return err
 	}
-	if _, err := receiveHello(conn); err != nil {
+	if _, err := receiveHello(conn, nil); err != nil {
 		return err
 	}
 	var err error

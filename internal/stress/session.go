@@ -30,7 +30,7 @@ const silence = 7 * time.Second
 
 // A frame is what two of rdskit tell each other while they run.
 type frame struct {
-	Type     string   `json:"type"` // hello, ready, beat, hurry, stop, sent, verdict
+	Type     string   `json:"type"` // wait, hello, ready, beat, hurry, stop, sent, verdict
 	Hello    *hello   `json:"hello,omitempty"`
 	Error    string   `json:"error,omitempty"`
 	Canceled bool     `json:"canceled,omitempty"` // of stop: messages that were queued, which will not arrive
@@ -39,6 +39,7 @@ type frame struct {
 }
 
 const (
+	frameWait    = "wait" // for another run to end
 	frameHello   = "hello"
 	frameReady   = "ready"
 	frameBeat    = "beat"

@@ -86,8 +86,8 @@ func InNetNS(netns int, f func() error) error {
 	return errLinux
 }
 
-func SetRoundRobin(int) error { return errLinux }
-func SetBatch(int) error      { return errLinux }
+func SetRoundRobin(int) (func() error, error) { return nil, errLinux }
+func SetBatch(int) error                      { return errLinux }
 
 type Socket struct{ infoRetries atomic.Int64 }
 

@@ -184,20 +184,25 @@ func (c *Conn) readLonger(last []byte, json bool) (bool, error) {
 
 // Go tells the passive side that this side is ready, and waits until that one is. rdskit reports
 // whether the peer is rdskit, too, and json whether it wants JSON now.
-func (c *Conn) Go() (rdskit, json bool, err error) {
+func (c *Conn) Go(tasks int) (rdskit, json bool, err error) {
 	if err := c.write([]byte{goByte}); err != nil {
 		return false, false, explain("starting the run", err)
 	}
-	b, err := c.readByte(maxGoTime)
+	b, err := c.readByte(startTime(tasks))
 	if err != nil {
 		return false, false, explain("starting the run", err)
 	}
 	return b == rdskitByte, b == jsonByte, nil
 }
 
+// startTime is what a peer has to start its tasks.
+func startTime(tasks int) time.Duration {
+	return min(goTime+time.Duration(tasks)*taskTime, maxGoTime)
+}
+
 // WaitGo waits until the active side is ready.
 func (c *Conn) WaitGo(tasks int) (byte, error) {
-	b, err := c.readByte(min(goTime+time.Duration(tasks)*taskTime, maxGoTime))
+	b, err := c.readByte(startTime(tasks))
 	if err != nil {
 		return 0, explain("waiting for the peer's tasks", err)
 	}

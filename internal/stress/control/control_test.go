@@ -19,7 +19,7 @@ var loopback = netip.MustParseAddr("127.0.0.1")
 
 func listen(t *testing.T, allow ...netip.Prefix) *Listener {
 	t.Helper()
-	l, err := Listen(t.Context(), 0, loopback, 0, allow, func(from netip.AddrPort, why error) { t.Logf("dropped %v: %v", from, why) })
+	l, err := ListenConfig{Allow: allow, Dropped: func(from netip.AddrPort, why error) { t.Logf("dropped %v: %v", from, why) }}.Listen(t.Context(), loopback, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

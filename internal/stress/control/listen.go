@@ -20,29 +20,37 @@ const maxHandshakes = 64
 // A Listener takes peers in that send options. Connections that do not are
 // dropped, without ending it or holding others up.
 type Listener struct {
-	l       *net.TCPListener
-	allow   []netip.Prefix
-	dropped func(from netip.AddrPort, why error)
-	offers  chan *Offer
-	slots   chan struct{}
-	ctx     context.Context // done when the Listener is closed
-	cancel  context.CancelFunc
-	all     sync.WaitGroup
+	l      *net.TCPListener
+	cfg    ListenConfig
+	mu     sync.Mutex // of cfg.Dropped
+	offers chan *Offer
+	slots  chan struct{}
+	ctx    context.Context // done when the Listener is closed
+	cancel context.CancelFunc
+	all    sync.WaitGroup
 }
 
-// An Offer is a peer that has sent its options.
+// A ListenConfig says who may connect, and who hears of it.
+type ListenConfig struct {
+	// NetNS is the descriptor of a network namespace, 0 for that of the calling thread.
+	NetNS int
+	// Allow limits who may connect, if it is not empty.
+	Allow []netip.Prefix
+	// Dropped, if not nil, hears of each connection that comes to nothing, one at a time.
+	Dropped func(from netip.AddrPort, why error)
+	// Waiting, if not nil, is called once a second for each peer of rdskit that has not been accepted yet, to tell it so.
+	Waiting func(*Conn) error
+}
+
+// An Offer is a peer that has sent its options. One of rdskit has been answered.
 type Offer struct {
 	*Conn
 	Options wire.Options
 	Form    wire.Form
 }
 
-// Listen opens the control port; an invalid address is every address of this host. allow limits
-// who may connect, if it is not empty. dropped hears of each connection that comes to nothing, one at
-// a time.
-//
-// netnsFD is the descriptor of a network namespace, 0 for that of the calling thread.
-func Listen(ctx context.Context, netnsFD int, local netip.Addr, port uint16, allow []netip.Prefix, dropped func(from netip.AddrPort, why error)) (*Listener, error) {
+// Listen opens the control port; an invalid address is every address of this host.
+func (cfg ListenConfig) Listen(ctx context.Context, local netip.Addr, port uint16) (*Listener, error) {
 	network, host := "tcp", ""
 	if local.IsValid() {
 		host = local.String()
@@ -52,25 +60,14 @@ func Listen(ctx context.Context, netnsFD int, local netip.Addr, port uint16, all
 		}
 	}
 	var nl net.Listener
-	err := netns.Do(netnsFD, func() (err error) {
+	err := netns.Do(cfg.NetNS, func() (err error) {
 		nl, err = (&net.ListenConfig{}).Listen(ctx, network, net.JoinHostPort(host, fmt.Sprint(port)))
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	var mu sync.Mutex
-	l := &Listener{
-		l: nl.(*net.TCPListener), allow: allow,
-		dropped: func(from netip.AddrPort, why error) {
-			mu.Lock()
-			defer mu.Unlock()
-			if dropped != nil {
-				dropped(from, why)
-			}
-		},
-		offers: make(chan *Offer), slots: make(chan struct{}, maxHandshakes),
-	}
+	l := &Listener{l: nl.(*net.TCPListener), cfg: cfg, offers: make(chan *Offer), slots: make(chan struct{}, maxHandshakes)}
 	l.ctx, l.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	l.all.Go(l.accept)
 	return l, nil
@@ -97,6 +94,14 @@ func (l *Listener) Accept(ctx context.Context) (*Offer, error) {
 		return o, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+func (l *Listener) dropped(from netip.AddrPort, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cfg.Dropped != nil {
+		l.cfg.Dropped(from, why)
 	}
 }
 
@@ -140,8 +145,8 @@ var errBusy = errors.New("too many connections have sent no options yet")
 // admit takes one of the slots.
 func (l *Listener) admit(c *Conn) error {
 	from := c.RemoteAddr().Addr()
-	allowed := len(l.allow) == 0
-	for _, p := range l.allow {
+	allowed := len(l.cfg.Allow) == 0
+	for _, p := range l.cfg.Allow {
 		allowed = allowed || p.Contains(from.WithZone(""))
 	}
 	if !allowed {
@@ -157,18 +162,49 @@ func (l *Listener) admit(c *Conn) error {
 
 func (l *Listener) handshake(c *Conn) {
 	stop := context.AfterFunc(l.ctx, func() { c.Close() })
-	options, form, err := c.ReceiveOptions()
+	offer, err := receiveOffer(c)
 	if !stop() {
 		return
+	}
+	if err == nil {
+		err = l.hand(offer)
 	}
 	if err != nil {
 		l.dropped(c.RemoteAddr(), err)
 		c.Close()
-		return
 	}
-	select {
-	case l.offers <- &Offer{c, *options, form}:
-	case <-l.ctx.Done():
-		c.Close()
+}
+
+// receiveOffer has a peer of rdskit answered before its turn has come, so that it need not wait for that in the dark.
+func receiveOffer(c *Conn) (*Offer, error) {
+	options, form, err := c.ReceiveOptions()
+	if err == nil && options.Sender == wire.SenderRDSKit {
+		if _, err = c.WaitGo(int(options.Tasks)); err == nil {
+			err = c.Ready(0, true)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Offer{c, *options, form}, nil
+}
+
+// hand waits until the offer is accepted.
+func (l *Listener) hand(o *Offer) error {
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for {
+		select {
+		case l.offers <- o:
+			return nil
+		case <-l.ctx.Done():
+			return o.Close()
+		case <-second.C:
+		}
+		if o.Options.Sender == wire.SenderRDSKit && l.cfg.Waiting != nil {
+			if err := l.cfg.Waiting(o.Conn); err != nil {
+				return err
+			}
+		}
 	}
 }

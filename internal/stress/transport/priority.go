@@ -9,5 +9,6 @@ const niceness = 5
 // would otherwise change places for each message.
 func Batch() error { return sys.SetBatch(niceness) }
 
-// Realtime gives the calling thread the scheduling policy SCHED_RR with the lowest priority.
-func Realtime() error { return sys.SetRoundRobin(1) }
+// Realtime gives all threads of the process the scheduling policy SCHED_RR with the lowest priority, until undo is called: the
+// threads that load the machine leave it by Batch.
+func Realtime() (undo func() error, err error) { return sys.SetRoundRobin(1) }

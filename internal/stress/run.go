@@ -234,8 +234,13 @@ func (r *Run) underWay() int {
 // Pending is how many requests have no answer.
 func (r *Run) Pending() int {
 	n := 0
-	for _, o := range r.Outstanding() {
-		n += o.Requests
+	for _, pending := range ask(r, func(w *worker) (n int) {
+		for _, f := range w.flows {
+			n += f.Pending()
+		}
+		return n
+	}) {
+		n += pending
 	}
 	return n
 }
@@ -245,18 +250,6 @@ type Outstanding struct {
 	Task     int
 	To       netip.AddrPort
 	Requests int
-}
-
-// Outstanding lists all such flows.
-func (r *Run) Outstanding() []Outstanding {
-	return slices.Concat(ask(r, func(w *worker) (all []Outstanding) {
-		for i, f := range w.flows {
-			if n := f.Pending(); n > 0 {
-				all = append(all, Outstanding{w.task, w.remotes[i], n})
-			}
-		}
-		return all
-	})...)
 }
 
 // Sample adds what was measured since the last call.
@@ -290,43 +283,69 @@ var errAccount = errors.New("the peer's account of what it sent does not fit wha
 
 // Lost is how many messages of the peer did not arrive, by its own Sent.
 func (r *Run) Lost(sent []uint32) (uint64, error) {
-	n := r.cfg.Tasks
-	if len(sent) != n*n {
-		return r.Missing(), fmt.Errorf("%w: %d flows instead of %d", errAccount, len(sent), n*n)
-	}
-	type account struct {
-		lost uint64
-		err  error
-	}
-	var all account
-	for _, a := range ask(r, func(w *worker) (a account) {
-		for j, f := range w.flows {
-			missing, ok := f.MissingOf(sent[j*n+w.task])
-			a.lost += missing
-			if !ok {
-				a.err = fmt.Errorf("%w: task %d sent %d to task %d, where %d was expected next", errAccount, j, sent[j*n+w.task], w.task, f.Incoming().Next())
-			}
-		}
-		return a
-	}) {
-		all.lost += a.lost
-		all.err = cmp.Or(all.err, a.err)
-	}
-	return all.lost, all.err
+	b, err := r.balance(sent, (*worker).lost)
+	return b.Lost, err
 }
 
-// Missing is how many messages of the peer did not arrive although later ones did.
-func (r *Run) Missing() uint64 {
-	var n uint64
-	for _, missing := range ask(r, func(w *worker) (n uint64) {
-		for _, f := range w.flows {
-			n += f.Incoming().Missing()
+// A Balance is what has become of messages, for each task at one moment.
+type Balance struct {
+	Stats       Stats  // since the last Sample
+	Lost        uint64 // messages of the peer that did not arrive
+	Overtaken   uint64 // those of them that later ones of their flow overtook
+	Outstanding []Outstanding
+}
+
+// Balance takes stock. Without the peer's Sent, lost is what was overtaken.
+func (r *Run) Balance(sent []uint32) (Balance, error) {
+	return r.balance(sent, func(w *worker, sent []uint32) (Balance, error) {
+		b, err := w.lost(sent)
+		b.Stats, _ = w.handOver()
+		for i, f := range w.flows {
+			if n := f.Pending(); n > 0 {
+				b.Outstanding = append(b.Outstanding, Outstanding{w.task, w.remotes[i], n})
+			}
 		}
-		return n
-	}) {
-		n += missing
+		return b, err
+	})
+}
+
+func (r *Run) balance(sent []uint32, take func(w *worker, sent []uint32) (Balance, error)) (sum Balance, err error) {
+	if n := r.cfg.Tasks * r.cfg.Tasks; sent != nil && len(sent) != n {
+		sent, err = nil, fmt.Errorf("%w: %d flows instead of %d", errAccount, len(sent), n)
 	}
-	return n
+	type answer struct {
+		Balance
+		err error
+	}
+	for _, a := range ask(r, func(w *worker) (a answer) {
+		a.Balance, a.err = take(w, sent)
+		return a
+	}) {
+		sum.Stats.Add(&a.Stats)
+		sum.Lost += a.Lost
+		sum.Overtaken += a.Overtaken
+		sum.Outstanding = append(sum.Outstanding, a.Outstanding...)
+		err = cmp.Or(err, a.err)
+	}
+	return sum, err
+}
+
+func (w *worker) lost(sent []uint32) (b Balance, err error) {
+	for j, f := range w.flows {
+		overtaken := f.Incoming().Missing()
+		b.Overtaken += overtaken
+		if sent == nil {
+			b.Lost += overtaken
+			continue
+		}
+		n := sent[j*len(w.flows)+w.task]
+		missing, ok := f.MissingOf(n)
+		b.Lost += missing
+		if !ok {
+			err = fmt.Errorf("%w: task %d sent %d to task %d, where %d was expected next", errAccount, j, n, w.task, f.Incoming().Next())
+		}
+	}
+	return b, err
 }
 
 // Gap returns the longest time in which nothing arrived at a task, and the longest that it took to get

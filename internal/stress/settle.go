@@ -65,20 +65,20 @@ func (s *session) end(why error) {
 	defer cancel()
 	// Who ends the run before its time still wants the account.
 	settle := !errors.Is(why, ErrPeerGone) && !errors.Is(why, ErrPeerEnded) && !errors.Is(why, errAborted)
+	settled := false
 	if s.peer && settle {
-		if err := s.settle(drain, why, cancels); err != nil && why == nil {
+		var err error
+		if settled, err = s.settle(drain, why, cancels); err != nil && why == nil {
 			why = err
 		}
-	} else {
-		if settle && s.active {
-			s.run.Drain(drain, s.patience())
-		}
-		sum.Lost = s.run.Missing()
+	} else if settle && s.active {
+		s.run.Drain(drain, s.patience())
+	}
+	if !settled {
+		b, _ := s.run.Balance(nil)
+		s.balance(&b)
 	}
 	s.conn.Close()
-	sum.Unanswered = s.run.Pending()
-	sum.Outstanding = s.run.Outstanding()
-	s.run.Sample(&sum.Whole, new(Latencies))
 	s.news()
 	if err := s.run.Close(); err != nil && why == nil {
 		why = err
@@ -88,6 +88,16 @@ func (s *session) end(why error) {
 	}
 	sum.Err = why
 	s.tell(Event{Kind: End, Summary: sum, Transport: s.run.Transport()})
+}
+
+// balance enters into the summary what has become of all messages, once.
+func (s *session) balance(b *Balance) {
+	sum := &s.summary
+	sum.Whole.Add(&b.Stats)
+	sum.Lost, sum.Outstanding = b.Lost, b.Outstanding
+	for _, o := range b.Outstanding {
+		sum.Unanswered += o.Requests
+	}
 }
 
 // cancel drops what the kernel has not delivered, and reports whether it could.
@@ -116,7 +126,8 @@ func (s *session) patience() time.Duration {
 }
 
 // settle agrees with the peer on what was lost. Until drain is done it waits for what is on its way.
-func (s *session) settle(drain context.Context, why error, canceled bool) error {
+// It reports whether it got as far as to enter the balance.
+func (s *session) settle(drain context.Context, why error, canceled bool) (settled bool, err error) {
 	ctx, cancel := s.within(settleTime, hurriedSettle)
 	defer cancel()
 	stop := frame{Type: frameStop, Canceled: canceled}
@@ -124,54 +135,54 @@ func (s *session) settle(drain context.Context, why error, canceled bool) error 
 		stop.Error = why.Error()
 	}
 	if err := s.conn.Send(stop); err != nil {
-		return fmt.Errorf("%w: %w", ErrPeerGone, err)
+		return false, fmt.Errorf("%w: %w", ErrPeerGone, err)
 	}
 	if !s.stopped {
 		f, err := s.expect(ctx, frameStop)
 		if err != nil {
-			return err
+			return false, err
 		}
 		s.torn = s.torn || f.Canceled
 	}
 	s.run.Drain(drain, s.patience())
 	// The peer may still send answers to what this side has asked.
 	if err := s.conn.Send(frame{Type: frameReady}); err != nil {
-		return fmt.Errorf("%w: %w", ErrPeerGone, err)
+		return false, fmt.Errorf("%w: %w", ErrPeerGone, err)
 	}
 	if _, err := s.expect(ctx, frameReady); err != nil {
-		return err
+		return false, err
 	}
 	s.run.Hush()
 	if err := s.conn.Send(frame{Type: frameSent, Sent: s.run.Sent()}); err != nil {
-		return fmt.Errorf("%w: %w", ErrPeerGone, err)
+		return false, fmt.Errorf("%w: %w", ErrPeerGone, err)
 	}
 	f, err := s.expect(ctx, frameSent)
 	if err != nil {
-		return err
+		return false, err
 	}
+	err = s.arrived(drain, f.Sent)
 	sum := &s.summary
-	sum.Lost, sum.Undelivered, err = s.arrived(drain, f.Sent)
-	s.run.Sample(&sum.Whole, new(Latencies))
-	v := &Verdict{Stats: sum.Whole, Lost: sum.Lost, Undelivered: sum.Undelivered, Unanswered: s.run.Pending()}
+	v := &Verdict{Stats: sum.Whole, Lost: sum.Lost, Undelivered: sum.Undelivered, Unanswered: sum.Unanswered}
 	if err != nil {
 		v.Error = err.Error()
 	}
 	if serr := s.conn.Send(frame{Type: frameVerdict, Verdict: v}); serr != nil {
-		return errors.Join(err, serr)
+		return true, errors.Join(err, serr)
 	}
 	f, ferr := s.expect(ctx, frameVerdict)
 	if ferr == nil {
 		sum.Peer = f.Verdict
 	}
-	return errors.Join(err, ferr)
+	return true, errors.Join(err, ferr)
 }
 
-// arrived waits until all that the peer sent has arrived, or nothing comes any more. What is missing is lost, except that
-// the last messages of a flow are undelivered if they were canceled, or if it could not wait for them.
-func (s *session) arrived(ctx context.Context, sent []uint32) (lost, undelivered uint64, err error) {
+// arrived waits until all that the peer sent has arrived, or nothing comes any more, and enters the balance. What is
+// missing is lost, except that the last messages of a flow are undelivered if they were canceled, or if it could not
+// wait for them.
+func (s *session) arrived(ctx context.Context, sent []uint32) error {
 	last, since := uint64(0), time.Now()
 	for {
-		lost, err = s.run.Lost(sent)
+		lost, err := s.run.Lost(sent)
 		if lost != last {
 			last, since = lost, time.Now()
 		}
@@ -180,11 +191,14 @@ func (s *session) arrived(ctx context.Context, sent []uint32) (lost, undelivered
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if err != nil || !s.torn && ctx.Err() == nil {
-		return lost, 0, err
+	b, err := s.run.Balance(sent)
+	if err == nil && (s.torn || ctx.Err() != nil) {
+		overtaken := min(b.Overtaken, b.Lost)
+		s.summary.Undelivered = b.Lost - overtaken
+		b.Lost = overtaken
 	}
-	missing := min(s.run.Missing(), lost)
-	return missing, lost - missing, nil
+	s.balance(&b)
+	return err
 }
 
 func isPeerError(err error) bool {

@@ -3,9 +3,11 @@ package rdma
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -94,19 +96,24 @@ func (c *Conn) Socket() *rdssock.Conn { return c.sock }
 // Outstanding returns how many operations are under way.
 func (c *Conn) Outstanding() int { return int(c.outstanding.Load()) }
 
-// Close closes the socket. All registrations end, as [Registration.Revoke] ends one,
-// and operations under way end with ErrCanceled, when the device has let go of their
+// Close closes the socket. All registrations are revoked, as [Registration.Revoke] has
+// it, and operations under way end with ErrCanceled, when the device has let go of their
 // memory (net/rds/af_rds.c:rds_release).
+//
+// A process that ends without Close leaves its keys to the kernel, which does not always
+// end the peers' access (net/rds/rdma.c:rds_rdma_drop_keys).
 func (c *Conn) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	registrations := slices.Collect(maps.Values(c.registrations))
+	c.mu.Unlock()
+	// close(2) frees keys without invalidating them. One that a message still holds by then would be
+	// good until the kernel happens to flush.
+	for _, reg := range registrations {
+		_ = reg.Revoke()
+	}
 	err := c.sock.Close()
 	c.frames.close()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed = true
-	for _, reg := range c.registrations {
-		reg.leave()
-	}
-	clear(c.registrations)
 	return err
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-const maps = `00400000-00452000 r-xp 00000000 08:02 173521 /usr/bin/program
+const procMaps = `00400000-00452000 r-xp 00000000 08:02 173521 /usr/bin/program
 c000000000-c000400000 rw-p 00000000 00:00 0
 7f0000000000-7f0000010000 rw-s 00000000 00:01 2048 /memfd:one (deleted)
 7f0000010000-7f0000020000 rw-s 00000000 00:0f 7 /dev/hugepages/two
@@ -29,14 +29,14 @@ func TestAMappingIsSharedAsAWhole(t *testing.T) {
 		{"before all", 0x1000, 1, ErrNotMapped},
 		{"behind all", 0x7f0000040000, 1, ErrNotMapped},
 	} {
-		if err := checkMapping(strings.NewReader(maps), test.addr, test.size); !errors.Is(err, test.want) {
+		if err := checkMapping(strings.NewReader(procMaps), test.addr, test.size); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
 }
 
 func FuzzMappings(f *testing.F) {
-	f.Add(maps, uint64(0x7f0000000000), uint64(16))
+	f.Add(procMaps, uint64(0x7f0000000000), uint64(16))
 	f.Add("1-0 rw-s 0 0 0", uint64(0), uint64(1))
 	f.Fuzz(func(t *testing.T, text string, addr, size uint64) {
 		err := checkMapping(strings.NewReader(text), addr, size)

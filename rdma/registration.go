@@ -303,6 +303,9 @@ func (c *Conn) end(reg *Registration, err error, keys ...cmsg.Key) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil && c.closed {
+		for _, key := range keys {
+			c.free(key, cmsg.FlagInvalidate)
+		}
 		err = net.ErrClosed
 	}
 	if err != nil {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/rdskit/rdskit/cmsg"
+	"github.com/rdskit/rdskit/internal/labtest"
 	"github.com/rdskit/rdskit/rdma"
 )
 
@@ -127,6 +129,35 @@ func TestRevokingTakesEffectWhenTheOfferIsAcknowledged(t *testing.T) {
 	}
 	if err := read(t, owner, peer, key, local.All()); !errors.Is(err, rdma.ErrRemoteAccess) {
 		t.Errorf("the second use: %v", err)
+	}
+}
+
+// A message may still hold the key when its socket is closed.
+func TestAKeyOfAClosedConnIsRefused(t *testing.T) {
+	labtest.Need(t, labtest.RDMA)
+	peer := listen(t, 2, nil)
+	offered, local := allocate(t, 4096), allocate(t, 4096)
+	rounds := 30
+	if testing.Short() {
+		rounds = 3
+	}
+	for range rounds {
+		owner := listen(t, 1, nil)
+		key := offer(t, owner, peer, &rdma.Registration{Memory: offered.All()})
+		if err := owner.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		for began := time.Now(); err == nil; {
+			if time.Since(began) > 10*time.Second {
+				t.Fatal("the memory can still be read")
+			}
+			err = read(t, owner, peer, key, local.All())
+		}
+		if !errors.Is(err, rdma.ErrRemoteAccess) {
+			t.Errorf("the key of a closed Conn: %v", err)
+		}
+		reconnect(t, listen(t, 1, nil), peer)
 	}
 }
 

@@ -51,7 +51,7 @@ type ConnectionDelta struct {
 	Waiting Waiting
 	Grown   int64
 	// Stuck is whether nothing of what waited in the earlier snapshot was acknowledged since, although
-	// an acknowledgement is due.
+	// an acknowledgement is due. Over no time nothing is.
 	Stuck bool
 }
 
@@ -69,7 +69,7 @@ type Waiting struct {
 func Compare(earlier, later *Snapshot) *Delta {
 	d := &Delta{Elapsed: later.Time.Sub(earlier.Time)}
 	d.Counters = compareCounters(either(earlier.Counters), either(later.Counters))
-	d.Connections = compareConnections(earlier, later)
+	d.Connections = compareConnections(earlier, later, d.Elapsed > 0)
 	d.Opened, d.Closed = compareSockets(either(earlier.Sockets), either(later.Sockets))
 	return d
 }
@@ -129,7 +129,7 @@ type pair struct {
 	tos           Optional[uint8]
 }
 
-func compareConnections(earlier, later *Snapshot) []ConnectionDelta {
+func compareConnections(earlier, later *Snapshot, timePassed bool) []ConnectionDelta {
 	before, keys := byKey(either(earlier.Connections))
 	after, newKeys := byKey(either(later.Connections))
 	for _, k := range newKeys {
@@ -155,7 +155,7 @@ func compareConnections(earlier, later *Snapshot) []ConnectionDelta {
 		had, has := messagesOf(waited, k), messagesOf(waits, k)
 		d.Waiting = has.sum
 		d.Grown = has.sum.Bytes - had.sum.Bytes
-		d.Stuck = was && is && had.due(k.transport) && containsAll(has.messages, had.messages)
+		d.Stuck = timePassed && was && is && had.due(k.transport) && containsAll(has.messages, had.messages)
 		deltas = append(deltas, d)
 	}
 	slices.SortStableFunc(deltas, func(a, b ConnectionDelta) int {

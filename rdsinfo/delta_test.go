@@ -171,6 +171,7 @@ func TestConnectionsAreComparedWithThemselves(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			tt.later.after = time.Second
 			got := Compare(tt.earlier.snapshot(), tt.later.snapshot()).Connections
 			if diff := cmp.Diff(tt.want, got, equateAddrs); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -201,8 +202,13 @@ func TestOverInfiniBandTheLastMessagesWaitForANextOne(t *testing.T) {
 		for i := range tt.retransmit {
 			m.retransmit = append(m.retransmit, message4(uint64(i), 1, 0))
 		}
-		if got := Compare(m.snapshot(), m.snapshot()).Connections[0].Stuck; got != tt.want {
+		earlier, later := m, m
+		later.after = time.Second
+		if got := Compare(earlier.snapshot(), later.snapshot()).Connections[0].Stuck; got != tt.want {
 			t.Errorf("%s: stuck is %t", tt.name, got)
+		}
+		if Compare(later.snapshot(), later.snapshot()).Connections[0].Stuck || Compare(later.snapshot(), earlier.snapshot()).Connections[0].Stuck {
+			t.Errorf("%s: stuck, though no time passed", tt.name)
 		}
 	}
 }

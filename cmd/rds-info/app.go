@@ -129,7 +129,7 @@ func (o *options) run(c *cli.Context) error {
 func (o *options) print(ctx context.Context) error {
 	switch {
 	case o.from != "":
-		b, err := readBundle(string(o.from))
+		b, err := readTables(string(o.from))
 		if err != nil {
 			return err
 		}

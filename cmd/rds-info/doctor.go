@@ -100,9 +100,8 @@ func (o *doctorOptions) facts(c *cli.Context, host string) (facts *doctor.Facts,
 	if len(o.from) > 0 {
 		return o.stored()
 	}
-	// The doctor makes no socket without the module.
-	s := source{netns: o.netns, load: true}
-	err = s.with(func(cfg *rdsinfo.Config) error {
+	s := source{netns: o.netns}
+	err = s.enter(func(cfg *rdsinfo.Config) error {
 		facts, err = doctor.Look(c.Context, &doctor.Config{
 			NetNS: cfg.NetNS, Local: o.local.Addr, Host: host, Probe: o.probe, TOS: o.tos,
 			Interval: o.interval.Duration, Timeout: o.timeout.Duration,

@@ -46,7 +46,7 @@ func TestDoctorNamesTheModule(t *testing.T) {
 			{Check: "socket", Verdict: "fail", Reason: "the module rds is not loaded", Remedy: "modprobe rds_tcp"},
 			{Check: "module", Verdict: "fail", Subject: "rds", Reason: "it is not loaded", Remedy: "modprobe rds_tcp"},
 		}},
-		{"a kernel without the module", "none", "mkdir /tmp/other && echo kernel/fs/ext4.ko: > /tmp/other/modules.dep && mount --bind /tmp/other /lib/modules/$(uname -r) && " + doctor, []finding{
+		{"a kernel without the module, told by a bundle", "none", "mkdir /tmp/other && echo kernel/fs/ext4.ko: > /tmp/other/modules.dep && mount --bind /tmp/other /lib/modules/$(uname -r) && " + info + " snapshot /tmp/bundle && " + doctor + " --from /tmp/bundle", []finding{
 			{Check: "socket", Verdict: "fail", Reason: "the module rds is not loaded, and this kernel comes without it", Remedy: "linux-modules-extra-$(uname -r)"},
 		}},
 		{"a module blocked on the kernel's command line", "none", "echo ro module_blacklist=sctp,rds_tcp modprobe.blacklist=rds > /tmp/cmdline && mount --bind /tmp/cmdline /proc/cmdline && " + doctor, []finding{

@@ -266,6 +266,20 @@ func TestANamespaceOfAnotherKindIsRefused(t *testing.T) {
 	}
 }
 
+func TestABundleOfAHostWithoutRDSTellsWhyItHasNoTables(t *testing.T) {
+	empty := map[string]any{"byte_order": "little", "word_size": 8, "uint64_align": 8, "tables": []any{}}
+	file := bundleFile(t, map[string]any{"snapshot": empty, "socket_error": "address family not supported by protocol\x1b[2J"})
+	for _, tt := range []struct {
+		args   []string
+		status int
+	}{{nil, 2}, {[]string{"-n"}, 2}, {[]string{"check", "--down"}, 3}} {
+		r := labtest.RunOn(t, 0, append(tt.args, "--from", file)...)
+		if want := ": it has no tables, since no RDS socket could be made: address family not supported by protocol?[2J; rds-info doctor --from tells more\n"; r.Status != tt.status || !strings.HasSuffix(r.Stdout+r.Stderr, want) {
+			t.Errorf("%q: %+v, want %q", tt.args, r, want)
+		}
+	}
+}
+
 // The reason of a failure is told once.
 func TestAnAbsentTableIsToldOfOnce(t *testing.T) {
 	bundle := bundleOf(t, "uml-6.1.176-tcp")

@@ -18,7 +18,13 @@ func bundleOf(t *testing.T, capture string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := json.Marshal(map[string]any{"format": "rdskit bundle", "version": 1, "host": "db1", "snapshot": json.RawMessage(snapshot)})
+	return bundleFile(t, map[string]any{"host": "db1", "snapshot": json.RawMessage(snapshot)})
+}
+
+func bundleFile(t *testing.T, members map[string]any) string {
+	t.Helper()
+	members["format"], members["version"] = "rdskit bundle", 1
+	b, err := json.Marshal(members)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,11 @@ func snapshotCommand() *cli.Command {
 			if c.Args().Len() != 1 || c.Args().First() == "" {
 				return &cli.UsageError{Reason: "want the name of one FILE to write"}
 			}
-			return s.with(func(cfg *rdsinfo.Config) error {
+			// Without RDS the bundle tells why there is none.
+			return s.enter(func(cfg *rdsinfo.Config) error {
+				if s.load {
+					_, _ = rdsinfo.Read(cfg, rdsinfo.Counters) // the bundle has the error
+				}
 				cfg.TCPHealth = tcp
 				b, err := rdsinfo.Collect(c.Context, cfg)
 				if err != nil {

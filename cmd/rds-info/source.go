@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/rdskit/rdskit/internal/cli"
+	"github.com/rdskit/rdskit/internal/info"
 	"github.com/rdskit/rdskit/internal/module"
 	"github.com/rdskit/rdskit/internal/netns"
 	"github.com/rdskit/rdskit/rdsinfo"
@@ -41,6 +42,11 @@ func (s *source) with(f func(*rdsinfo.Config) error) error {
 	if err := s.allowed(); err != nil {
 		return err
 	}
+	return s.enter(f)
+}
+
+// enter calls f with what to read, though the module may be missing.
+func (s *source) enter(f func(*rdsinfo.Config) error) error {
 	cfg := &rdsinfo.Config{}
 	if s.netns != "" {
 		ns, err := netns.Open(string(s.netns))
@@ -58,7 +64,7 @@ func (s *source) with(f func(*rdsinfo.Config) error) error {
 // snapshot takes tables, or has those of the bundle.
 func (s *source) snapshot(tables ...rdsinfo.Table) (snapshot *rdsinfo.Snapshot, err error) {
 	if s.from != "" {
-		b, err := readBundle(string(s.from))
+		b, err := readTables(string(s.from))
 		if err != nil {
 			return nil, err
 		}
@@ -82,6 +88,15 @@ func readBundle(name string) (*rdsinfo.Bundle, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return b, nil
+}
+
+// readTables reads a bundle that has tables.
+func readTables(name string) (*rdsinfo.Bundle, error) {
+	b, err := readBundle(name)
+	if err == nil && b.SocketError != "" {
+		return nil, fmt.Errorf("%s: it has no tables, since no RDS socket could be made: %s; rds-info doctor --from tells more", name, info.Plain(b.SocketError))
+	}
+	return b, err
 }
 
 func noOperands(c *cli.Context) error {

@@ -85,7 +85,7 @@ func TestDiffTellsWhatBecameOfEachThing(t *testing.T) {
 	golden(t, "diff.json", jsonLines(t, d.Records()))
 }
 
-func TestDiffOfTheSameHasOnlyItsHeadingAndWhatIsStuck(t *testing.T) {
+func TestDiffOfTheSameHasOnlyItsHeadingAndWhatIsNotUp(t *testing.T) {
 	b := &rdsinfo.Bundle{Snapshot: readCapture(t, "uml-6.1.176-tcp")}
 	var text bytes.Buffer
 	if err := CompareBundles(b, b).Print(&text); err != nil {

@@ -1,12 +1,16 @@
 package info
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // Plain shows text that others chose, such as the name of a program or what a bundle holds, on
-// one line and without control characters, which a terminal would obey.
+// one line and without what a terminal would obey: control characters, and those that turn the order of
+// what is read.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		if !unicode.IsPrint(r) {
 			return '?'
 		}
 		return r

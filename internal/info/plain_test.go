@@ -9,8 +9,11 @@ import (
 )
 
 func TestNamesOfOthersStayOnTheirLineAndOutOfTheTerminal(t *testing.T) {
-	const hostile = "a\x1b[2J\nb\u009b1m\x7f"
-	if got := Plain(hostile); got != "a?[2J?b?1m?" {
+	const hostile = "a\x1b[2J\nb\u009b1m\x7f\u202ec\xff"
+	if got := Plain(hostile); got != "a?[2J?b?1m??c\ufffd" {
+		t.Errorf("%q", got)
+	}
+	if got := Plain("Größe, 東京 [x]"); got != "Größe, 東京 [x]" {
 		t.Errorf("%q", got)
 	}
 	s := readCapture(t, "uml-6.1.176-tcp")

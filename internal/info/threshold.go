@@ -16,7 +16,7 @@ type Threshold struct {
 	text       string
 }
 
-var errThreshold = errors.New("want a range of the monitoring plugins, such as 10 (0 to 10 is good), 10: (at least 10), ~:10 (at most 10), 10:20, or @10:20 (10 to 20 is bad)")
+var errThreshold = errors.New("want a range of the monitoring plugins, such as 10 (0 to 10 is good), 10: (at least 10), ~:10 (at most 10), 10:20, or @10:20 (10 to 20 is bad); a shell needs quotes around ~")
 
 // ParseThreshold reads [@][START:][END]. START is 0 if it is missing and minus infinity if it is ~; END
 // is infinity if it is missing.

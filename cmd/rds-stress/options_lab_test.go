@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -22,6 +23,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/rdskit/rdskit/internal/labtest"
+	"github.com/rdskit/rdskit/internal/stress/control"
 	"github.com/rdskit/rdskit/internal/stress/wire"
 	"github.com/rdskit/rdskit/rdssock"
 )
@@ -391,6 +393,87 @@ func TestSIGINTEndsWhatHasNotBegun(t *testing.T) {
 	server.Process.Signal(syscall.SIGINT)
 	if r := passive.Finish(t); r.Status != 0 || time.Since(began) > 9*time.Second {
 		t.Errorf("a client that says nothing: status %d after %v, %s", r.Status, time.Since(began), r.Stderr)
+	}
+}
+
+// A C peer does not say what became of the requests.
+func TestRequestsThatNobodyAnswersFailTheRun(t *testing.T) {
+	needHosts(t, 2)
+	host := labtest.Host(t, 2)
+	var l net.Listener
+	err := host.Do(func() (err error) {
+		l, err = net.Listen("tcp", "10.9.0.2:8850")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var deaf *rdssock.Conn
+	err = host.Do(func() (err error) {
+		deaf, err = rdssock.Listen(netip.MustParseAddrPort("10.9.0.2:8851"), nil)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deaf.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			options := make([]byte, wire.Short.Size()+1)
+			io.ReadFull(c, options)
+			c.Write(options[len(options)-1:])
+			io.Copy(io.Discard, c)
+			c.Close()
+		}
+	}()
+	for args, why := range map[string]string{
+		"-T 1":                  "the peer has answered nothing that is outstanding for 4s",
+		"-T 60 --give-up 500ms": "the peer is gone: nothing has arrived for",
+	} {
+		r := labtest.RunOn(t, 1, append(strings.Fields(args), "-r", "10.9.0.1", "-s", "10.9.0.2", "-p", "8850", "-d", "3", "--warmup", "0.2", "--json")...)
+		e := end(t, r)
+		if r.Status != 1 || e.OK || e.Unanswered != 3 || e.Error == nil || !strings.Contains(*e.Error, why) ||
+			!strings.Contains(r.Stderr, "outstanding: 3 requests of task 0 to 10.9.0.2:8851") {
+			t.Errorf("%s: status %d, %+v\n%s", args, r.Status, e, r.Stderr)
+		}
+	}
+}
+
+func TestACPeerThatEndsBeforeItsTimeFailsTheRun(t *testing.T) {
+	needHosts(t, 2)
+	for port, seconds := range map[uint16]uint32{8865: 30, 8870: 0} {
+		cmd := labtest.Command(t, "-r", "10.9.0.2", "-p", fmt.Sprint(port))
+		listening := newWatch(cmd, "waiting for incoming connection")
+		passive := labtest.StartOn(t, 2, cmd)
+		listening.wait(t)
+		var c *control.Conn
+		err := labtest.Host(t, 1).Do(func() (err error) {
+			c, err = (&control.Dialer{}).Dial(t.Context(), netip.AddrPortFrom(netip.MustParseAddr("10.9.0.2"), port))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.SendOptions(&wire.Options{
+			Depth: 1, ReqSize: 64, AckSize: uint32(wire.Async), RDMAVector: 1, CongMonitor: true, Sender: wire.SenderC, Time: seconds, Port: port, Tasks: 1,
+			SendAddr: netip.MustParseAddr("10.9.0.2"), RecvAddr: netip.MustParseAddr("10.9.0.1"),
+		}, wire.Short); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := c.Go(1); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		r := passive.Finish(t)
+		if broke := strings.Contains(r.Stderr, "the peer ended the run"); broke != (seconds > 0) || (r.Status == 1) != broke {
+			t.Errorf("-T %d: status %d, %s", seconds, r.Status, r.Stderr)
+		}
 	}
 }
 

@@ -125,6 +125,7 @@ var errNotRDSKit = errors.New("the peer is not rdskit's rds-stress")
 // Run goes through a run. The summary is nil if it did not come to one.
 func (a *Active) Run(ctx context.Context) (*Summary, error) {
 	cfg := &a.Config
+	a.Plan.patience = cfg.GiveUp
 	s := &session{cfg: cfg, plan: a.Plan, active: true, notify: a.Notify, conn: a.Conn}
 	if s.conn == nil {
 		if err := a.connect(ctx, s); err != nil {

@@ -20,6 +20,14 @@ func (g *gapMeter) progress(now time.Duration) {
 	g.last = now
 }
 
+// until is the longest so far, with the one that may be under way.
+func (g *gapMeter) until(now time.Duration) time.Duration {
+	if d := now - g.last; d > pause {
+		return max(g.longest, d)
+	}
+	return g.longest
+}
+
 func (g *gapMeter) answered(now, sent time.Duration) {
 	if g.began != 0 && sent > g.began {
 		g.recovery = max(g.recovery, now-g.began)

@@ -120,6 +120,10 @@ func (p *Passive) agree(ctx context.Context, s *session, offer *control.Offer) e
 		s.run, err = Open(cfg)
 		return err
 	}
+	s.plan.patience = DefaultGiveUp
+	if o := &offer.Options; o.Time > 0 {
+		s.plan.until = DefaultWarmUp + time.Duration(o.Time)*time.Second
+	}
 	return p.negotiate(offer, open, func() {
 		s.run.Warm(ctx)
 		s.run.Agree(false)

@@ -352,9 +352,18 @@ func (w *worker) lost(sent []uint32) (b Balance, err error) {
 // an answer to a request sent in such a time. They are 0 if nothing ever stopped.
 func (r *Run) Gap() (longest, recovery time.Duration) {
 	for _, g := range ask(r, func(w *worker) gapMeter { return w.gap }) {
-		longest, recovery = max(longest, g.longest), max(recovery, g.recovery)
+		longest, recovery = max(longest, g.until(r.now())), max(recovery, g.recovery)
 	}
 	return longest, recovery
+}
+
+// Silence is how long nothing has arrived although requests wait for an answer.
+func (r *Run) Silence() time.Duration {
+	if r.Pending() == 0 {
+		return 0
+	}
+	last := slices.Max(ask(r, func(w *worker) time.Duration { return w.gap.last }))
+	return r.now() - last
 }
 
 // ResetGap begins anew with Gap.

@@ -22,6 +22,10 @@ type Plan struct {
 	AbortAfter time.Duration
 	// Processors has samples tell of processor time.
 	Processors bool
+
+	// A C peer says nothing while the run goes on. until is when it means to end it, counted from the start, 0 if that is not
+	// known, and patience how long it may leave requests without an answer, 0 for ever.
+	until, patience time.Duration
 }
 
 // silence is how long a peer of rdskit may say nothing: it speaks once a second. TCP gets over a cut of two seconds
@@ -69,6 +73,7 @@ type session struct {
 	torn    bool // either side canceled what it had queued
 	summary Summary
 
+	began     time.Time
 	hurried   chan struct{} // closed when somebody waits for the end
 	hurryOnce sync.Once
 	usage     Usage
@@ -119,6 +124,10 @@ func (s *session) main(ctx context.Context) *Summary {
 	}
 
 	s.noteBuffers()
+	if s.active && !s.peer && s.plan.WarmUp < DefaultWarmUp {
+		s.note("the peer, of rds-tools, sends requests from 2 seconds on and counts them from 4 on, whatever --warmup says")
+	}
+	s.began = time.Now()
 	s.run.Start()
 	s.tell(Event{Kind: Starting})
 	err := s.warmUp(ctx, abort)
@@ -135,6 +144,9 @@ var errDone = errors.New("done")
 
 // wait waits for a time, and returns early if the run has to end: errDone if it is over, or why.
 func (s *session) wait(ctx context.Context, until time.Time, abort <-chan time.Time, each func()) error {
+	if err := s.stuck(); err != nil {
+		return err
+	}
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	pulse := time.NewTicker(time.Second)
@@ -155,7 +167,7 @@ func (s *session) wait(ctx context.Context, until time.Time, abort <-chan time.T
 		case err := <-s.gone:
 			s.gone <- err
 			if err == nil {
-				if s.active {
+				if s.active || s.early() {
 					return ErrPeerEnded
 				}
 				return errDone
@@ -175,6 +187,34 @@ func (s *session) wait(ctx context.Context, until time.Time, abort <-chan time.T
 			}
 		}
 	}
+}
+
+// Clocks and loads of two hosts differ: a C peer may end the run so much before its time, and after it.
+const (
+	earliness = 2 * time.Second
+	lateness  = 10 * time.Second
+)
+
+// early says that it is not yet time for the end.
+func (s *session) early() bool {
+	return s.plan.until > 0 && time.Since(s.began) < s.plan.until-earliness
+}
+
+// stuck is what shows that a C peer does not run any more although its kernel keeps the connection.
+func (s *session) stuck() error {
+	if s.peer {
+		return nil
+	}
+	if late := time.Since(s.began) - s.plan.until; s.plan.until > 0 && late > lateness {
+		return fmt.Errorf("%w: it should have ended the run %.0f s ago", ErrPeerGone, late.Seconds())
+	}
+	if s.plan.patience == 0 {
+		return nil
+	}
+	if silence := s.run.Silence(); silence > s.plan.patience {
+		return fmt.Errorf("%w: nothing has arrived for %.0f s", ErrPeerGone, silence.Seconds())
+	}
+	return nil
 }
 
 // errAborted is --abort-after.

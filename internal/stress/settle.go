@@ -51,6 +51,9 @@ func (s *session) within(limit, hurried time.Duration) (context.Context, context
 	return ctx, cancel
 }
 
+// errUnanswered is all that there is to tell a C peer that has lost messages or is stuck.
+var errUnanswered = errors.New("the peer has answered nothing that is outstanding")
+
 // end stops the run, settles the account with the peer, and closes everything.
 func (s *session) end(why error) {
 	s.run.Quiet()
@@ -72,7 +75,10 @@ func (s *session) end(why error) {
 			why = err
 		}
 	} else if settle && s.active {
-		s.run.Drain(drain, s.patience())
+		n := s.run.Drain(drain, s.patience())
+		if why == nil && n > 0 && drain.Err() == nil && !s.torn {
+			why = fmt.Errorf("%w for %v", errUnanswered, drainPatience)
+		}
 	}
 	if !settled {
 		b, _ := s.run.Balance(nil)

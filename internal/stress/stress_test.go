@@ -42,6 +42,12 @@ func TestProcessorTimeComesFromProcStat(t *testing.T) {
 func TestAGapLastsUntilARequestSentInItIsAnswered(t *testing.T) {
 	const ms = time.Millisecond
 	g := gapMeter{last: 0}
+	if d := g.until(pause); d != 0 {
+		t.Errorf("a gap of %v", d)
+	}
+	if d := g.until(900 * ms); d != 900*ms || g.longest != 0 {
+		t.Errorf("a gap of 900 ms is under way, and not %v: %+v", d, g)
+	}
 	g.progress(50 * ms)
 	g.answered(50*ms, 40*ms)
 	if g.longest != 0 || g.recovery != 0 {
@@ -56,6 +62,29 @@ func TestAGapLastsUntilARequestSentInItIsAnswered(t *testing.T) {
 	g.answered(1100*ms, 1060*ms)
 	if g.longest != time.Second || g.recovery != 1050*ms {
 		t.Errorf("gap %v, recovery %v", g.longest, g.recovery)
+	}
+}
+
+func TestACPeerThatEndsTooEarlyOrTooLateIsNoticed(t *testing.T) {
+	for _, tt := range []struct {
+		ago, until  time.Duration
+		early, late bool
+	}{
+		{time.Second, 0, false, false},
+		{time.Hour, 0, false, false},
+		{time.Second, 5 * time.Second, true, false},
+		{4 * time.Second, 5 * time.Second, false, false},
+		{12 * time.Second, 5 * time.Second, false, false},
+		{16 * time.Second, 5 * time.Second, false, true},
+	} {
+		s := &session{began: time.Now().Add(-tt.ago), plan: Plan{until: tt.until}}
+		if err := s.stuck(); s.early() != tt.early || (err != nil) != tt.late {
+			t.Errorf("%v after it began, the run of %v is early %v, and late: %v", tt.ago, tt.until, s.early(), err)
+		}
+		s.peer = true
+		if err := s.stuck(); err != nil {
+			t.Errorf("rdskit says itself that it is there: %v", err)
+		}
 	}
 }
 

@@ -77,6 +77,9 @@ func (o *checkOptions) run(c *cli.Context) error {
 	if (o.down || o.stuck) && check.Warning == nil && check.Critical == nil {
 		check.Critical, _ = info.ParseThreshold("0")
 	}
+	if f := o.filter.String(); f != "" && (o.counter != "" || o.rate != "") {
+		return &cli.UsageError{Option: "--filter", Value: f, Reason: "counters are of the whole kernel, not of a connection or message"}
+	}
 	if o.from != "" && metric.Compares() {
 		return &cli.UsageError{Option: "--from", Value: string(o.from), Reason: "--rate and --stuck take two snapshots; see rds-info diff"}
 	}

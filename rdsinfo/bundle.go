@@ -31,7 +31,7 @@ type Bundle struct {
 	Sysctls map[string]string `json:"sysctls,omitempty"`
 	// Modules are those of RDS that are loaded or built in.
 	Modules []Module `json:"modules,omitempty"`
-	// ModuleRules are the lines in the configuration of modprobe that keep modules of RDS away.
+	// ModuleRules keep modules of RDS away, one for each at most.
 	ModuleRules []ModuleRule `json:"module_rules,omitempty"`
 	// AbsentModules are those of RDS that the kernel is known to come without.
 	AbsentModules []string `json:"absent_modules,omitempty"`

@@ -14,12 +14,12 @@ type Module struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
-// A ModuleRule is a line in the configuration of modprobe that keeps a module from
-// being loaded.
+// A ModuleRule keeps a module from being loaded: a line in the configuration of modprobe, a parameter on the
+// kernel's command line, or the sysctl kernel.modules_disabled.
 type ModuleRule struct {
 	Module string `json:"module"`
-	File   string `json:"file"`
-	Line   int    `json:"line"`
+	File   string `json:"file"` // /proc/cmdline for the kernel's command line
+	Line   int    `json:"line"` // from 1; 0 if it is no line of a file
 	Text   string `json:"text"`
 }
 

@@ -159,7 +159,7 @@ func (b *Bundle) readPeers(ctx context.Context, cfg *Config) {
 	b.Peers = peersOf(ctx, cfg, &b.Namespace, connections)
 }
 
-// Peers asks for the ways to the peers of connections, each once. It leaves out
+// Peers asks for the ways to the peers of connections, such as those of [Snapshot.Connections], each once. It leaves out
 // connections of the transport loopback, and those whose local address the network namespace does
 // not have. It sends nothing.
 func Peers(ctx context.Context, cfg *Config, connections []Connection) []Peer {
@@ -181,7 +181,7 @@ func peersOf(ctx context.Context, cfg *Config, ns *Namespace, connections []Conn
 		seen[k] = true
 		// The kernel's tables have no zones, and the route to a link-local address needs one.
 		zone := ns.zone(c.Local)
-		p := wayTo(ctx, cfg, c.Local.WithZone(zone), c.Remote.WithZone(zone))
+		p := lookup(ctx, cfg, c.Local.WithZone(zone), c.Remote.WithZone(zone))
 		p.Local, p.Remote = c.Local, c.Remote
 		peers = append(peers, p)
 	}
@@ -191,18 +191,18 @@ func peersOf(ctx context.Context, cfg *Config, ns *Namespace, connections []Conn
 	return peers
 }
 
-// WayTo asks for the way to a host from a local address or, if that is invalid, from the one
-// that the kernel chooses. It sends nothing.
-func WayTo(ctx context.Context, cfg *Config, local, remote netip.Addr) Peer {
+// LookupPeer asks for the way to a host from a local address or, if that is invalid, from the one
+// that the kernel chooses. It sends nothing. Without a way the Peer has a RouteError.
+func LookupPeer(ctx context.Context, cfg *Config, local, remote netip.Addr) Peer {
 	if cfg == nil {
 		cfg = &Config{}
 	}
-	peers := []Peer{wayTo(ctx, cfg, local, remote)}
+	peers := []Peer{lookup(ctx, cfg, local, remote)}
 	addNeighbors(ctx, cfg, peers)
 	return peers[0]
 }
 
-func wayTo(ctx context.Context, cfg *Config, local, remote netip.Addr) Peer {
+func lookup(ctx context.Context, cfg *Config, local, remote netip.Addr) Peer {
 	p := Peer{Local: local, Remote: remote}
 	r, err := route.Lookup(ctx, remote, &route.Config{NetNS: cfg.NetNS, Source: local})
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/rdskit/rdskit/internal/sys"
 )
 
-// A Config says what Read reads. The zero Config and nil read everything in the network
+// A Config says where to read, and what. The zero Config and nil read everything in the network
 // namespace of the calling thread.
 type Config struct {
 	// NetNS is the descriptor of a network namespace, 0 for that of the calling
 	// thread.
 	NetNS int
-	// IPv4Only leaves out what has IPv6 addresses, and spares reading it.
+	// IPv4Only makes [Read] and [Collect] leave out what has IPv6 addresses, which spares reading it.
 	IPv4Only bool
-	// TCPHealth makes Collect read how TCP fares, for which the kernel may load the module
+	// TCPHealth makes [Collect] read how TCP fares, for which the kernel may load the module
 	// tcp_diag. Without it that is read if the module is loaded.
 	TCPHealth bool
 }
@@ -27,8 +27,8 @@ type Config struct {
 // A Snapshot holds tables as the kernel returned them. They are read one after
 // the other, while the kernel goes on: they need not agree.
 //
-// Methods that decode a table return a *TableError if it was not read, or
-// cannot be decoded.
+// Methods that decode a table return a [*TableError] if it was not read, or
+// cannot be decoded. What they return is the caller's.
 type Snapshot struct {
 	// Time is when the first table was read.
 	Time time.Time
@@ -50,7 +50,10 @@ type rawTable struct {
 }
 
 // Read takes tables from the kernel, all of them if none is named. Its error
-// is that of making a socket: without the rds module it is EAFNOSUPPORT.
+// is that of making a socket: without the rds module it is EAFNOSUPPORT. Some kernels load
+// the module when a socket is made.
+//
+// A table that the kernel does not have is no error of Read, but of the method that decodes it.
 func Read(cfg *Config, which ...Table) (*Snapshot, error) {
 	if cfg == nil {
 		cfg = &Config{}
@@ -87,7 +90,7 @@ func Read(cfg *Config, which ...Table) (*Snapshot, error) {
 	return s, nil
 }
 
-// ErrNoTable says that the kernel has no such table: the module that provides
+// ErrNoTable is what a [*TableError] is, as errors.Is has it, if the kernel has no such table: the module that provides
 // it is not loaded, or the kernel is too old or of another maker (ENOPROTOOPT).
 var ErrNoTable = errors.New("the kernel has no such table")
 

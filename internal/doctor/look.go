@@ -62,7 +62,7 @@ func Look(ctx context.Context, cfg *Config) (*Facts, error) {
 	}
 	if f.Host != nil && f.Host.Err == nil {
 		// What the kernel knows of the neighbor came with the pings.
-		f.Host.Way = rdsinfo.WayTo(ctx, read, f.Host.Way.Local, f.Host.Way.Remote)
+		f.Host.Way = rdsinfo.LookupPeer(ctx, read, f.Host.Way.Local, f.Host.Way.Remote)
 	}
 	// Who has sockets open says more, but no verdict needs it.
 	f.Processes, _, _ = rdsinfo.Processes()
@@ -151,7 +151,7 @@ func ofFamily(addrs []netip.Addr, local netip.Addr) []netip.Addr {
 func (h *Host) choose(ctx context.Context, cfg *Config, addrs []netip.Addr) {
 	read := &rdsinfo.Config{NetNS: cfg.NetNS}
 	for i, a := range addrs {
-		way := rdsinfo.WayTo(ctx, read, cfg.Local, a)
+		way := rdsinfo.LookupPeer(ctx, read, cfg.Local, a)
 		if i == 0 || way.RouteError == "" {
 			h.Way = way
 			h.Others = slices.Concat(addrs[:i:i], addrs[i+1:])

@@ -90,7 +90,7 @@ func newOptions(stdout, stderr io.Writer) *options {
 		port:           cli.Number{Value: wire.DefaultPort, Min: 1, Max: 65534},
 		tasks:          cli.Number{Value: 1, Min: 1, Max: stress.MaxTasks},
 		reqSize:        cli.Number{Value: 1024, Min: 1, Max: stress.MaxMessage},
-		ackSize:        cli.Number{Min: 1, Max: stress.MaxMessage},
+		ackSize:        cli.Number{Max: stress.MaxMessage},
 		depth:          cli.Number{Value: 1, Min: 1, Max: stress.MaxDepth},
 		time:           cli.Number{Max: u32},
 		rdmaSize:       cli.Number{Max: u32},

@@ -140,7 +140,7 @@ func (o *options) explain(err error) error {
 func (o *options) wait(ctx context.Context, namespace int, notify func(stress.Event)) (*stress.Summary, error) {
 	p := &stress.Passive{
 		Port: uint16(o.port.Value), Allow: o.allow, NetNS: namespace, Transport: rdssock.Transport(o.transport),
-		Processors: o.cpu, OutlierAbove: o.outlierAbove(), MaxFindings: maxFindings, CancelSentTo: o.cancelSentTo,
+		Processors: o.cpu || o.perfdata, OutlierAbove: o.outlierAbove(), MaxFindings: maxFindings, CancelSentTo: o.cancelSentTo,
 		AbortAfter: seconds(o.abortAfter), MaxMemory: int64(o.memory.Value), Trace: o.tell, Serve: o.serve, Version: version(), Notify: notify,
 	}
 	if a, err := netip.ParseAddr(o.recv); o.recv == "" || err == nil && a.IsUnspecified() {
@@ -250,7 +250,7 @@ func (o *options) config(t *target.Target, namespace int) (*stress.Active, error
 			TOS: uint8(o.tos.Value), NetNS: namespace, NoCongMonitor: o.congMonitor.Value == 0,
 			RXPath: o.rxPath, Realtime: o.realtime, OutlierAbove: o.outlierAbove(),
 			CancelSentTo: o.cancelSentTo, MaxFindings: maxFindings, StopOnFinding: o.strict,
-			RDMA: o.rdma(),
+			SummaryOnly: o.summaryOnly, Perfdata: o.perfdata, RDMA: o.rdma(),
 		},
 		Options: wire.Options{
 			Time: uint32(o.time.Value), SummaryOnly: o.summaryOnly, RTPrio: o.realtime, Trace: o.trace,
@@ -269,7 +269,7 @@ func (o *options) config(t *target.Target, namespace int) (*stress.Active, error
 	s.Layout = a.Peer.Layout(t.Addr.Is6())
 	s.Depth, s.Verify, s.CRC = int(o.depth.Value), o.verify, o.crc
 	s.ReqSize, s.AckSize = int(o.reqSize.Value), int(o.ackSize.Value)
-	if !o.ackSize.IsSet() {
+	if s.AckSize == 0 {
 		s.AckSize = int(s.Layout)
 	}
 	a.Config.MinReqSize = s.ReqSize

@@ -93,7 +93,8 @@ func (w *textWriter) event(e stress.Event) {
 		fmt.Fprint(w.stdout, ".")
 	case stress.Started:
 		w.started()
-		if w.o.perfdata {
+		if w.perfdata(e.Config) {
+			w.perf = perfdata{}
 			w.perf.header(w.stdout)
 			return
 		}
@@ -103,8 +104,8 @@ func (w *textWriter) event(e stress.Event) {
 		w.soFar.Total = e.Sample.Total
 		w.soFar.Stats.Add(&e.Sample.Stats)
 		switch {
-		case w.o.summaryOnly:
-		case w.o.perfdata:
+		case w.summaryOnly(e.Config):
+		case w.perfdata(e.Config):
 			w.perf.row(w.stdout, e.Config, e.Sample)
 		default:
 			w.row(e.Sample)
@@ -122,6 +123,11 @@ func (w *textWriter) event(e stress.Event) {
 		w.end(e)
 	}
 }
+
+// summaryOnly and perfdata are -z and --show-perfdata, of this side or, as in C, of the other.
+func (w *textWriter) summaryOnly(c *stress.Config) bool { return w.o.summaryOnly || c.SummaryOnly }
+
+func (w *textWriter) perfdata(c *stress.Config) bool { return w.o.perfdata || c.Perfdata }
 
 // mismatch is what C prints of a message that is not as it expected it.
 func mismatch(m *flow.Mismatch) string {
@@ -235,7 +241,7 @@ func (w *textWriter) interim() {
 func (w *textWriter) end(e stress.Event) {
 	sum := e.Summary
 	w.started()
-	if !w.o.summaryOnly {
+	if !w.summaryOnly(e.Config) {
 		fmt.Fprintln(w.stdout, "---------------------------------------------")
 	}
 	m := &sum.Measured

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/rdskit/rdskit/internal/stress/control"
 	"github.com/rdskit/rdskit/internal/stress/wire"
@@ -174,7 +175,11 @@ func (e *ConnectError) Error() string {
 	if errors.As(cause, &call) {
 		cause = call.Err
 	}
-	return fmt.Sprintf("connect(%v) failed: port %d: %v", e.To.Addr(), e.To.Port(), cause)
+	text := fmt.Sprintf("connect(%v) failed: port %d: %v", e.To.Addr(), e.To.Port(), cause)
+	if errors.Is(cause, syscall.ECONNREFUSED) {
+		text += ": rds-stress has to wait there first, or --connect-retries to wait for it"
+	}
+	return text
 }
 
 // Unwrap returns Err.

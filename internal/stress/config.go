@@ -56,6 +56,8 @@ type Config struct {
 	CancelSentTo  bool          // drop what is queued when the run ends, and tell how long that took
 	MaxFindings   int           // how many faults are told in detail
 	StopOnFinding bool
+	SummaryOnly   bool         // the side with -s wants no rows
+	Perfdata      bool         // it wants rows for programs
 	Trace         func(string) // is told of each RDMA operation, by the thread that does it; nil for none
 }
 

@@ -108,7 +108,7 @@ func (p *Passive) prepare(ctx context.Context, s *session, offer *control.Offer)
 }
 
 func (p *Passive) agree(ctx context.Context, s *session, offer *control.Offer) error {
-	s.plan = Plan{WarmUp: DefaultWarmUp, Interval: DefaultInterval, Processors: p.Processors, AbortAfter: p.AbortAfter}
+	s.plan = Plan{WarmUp: DefaultWarmUp, Interval: DefaultInterval, Processors: p.Processors || offer.Options.ShowPerfdata, AbortAfter: p.AbortAfter}
 	if s.peer {
 		return p.agreeWithRDSKit(ctx, s, offer)
 	}
@@ -226,6 +226,7 @@ func (p *Passive) config(offer *control.Offer) (*Config, error) {
 	cfg := &Config{
 		Local: local, Peer: peer, Port: o.Port, Tasks: int(o.Tasks),
 		Requests: !o.Simplex, Bursty: o.Bursty || o.SyncBursty, SyncBursty: o.SyncBursty, NoCongMonitor: !o.CongMonitor, TOS: o.TOS, NetNS: p.NetNS, Realtime: o.RTPrio,
+		SummaryOnly: o.SummaryOnly, Perfdata: o.ShowPerfdata,
 		Transport: p.Transport, OutlierAbove: p.OutlierAbove, MaxFindings: p.MaxFindings, CancelSentTo: p.CancelSentTo,
 	}
 	cfg.Shape = flow.Shape{Depth: int(o.Depth), ReqSize: int(o.ReqSize), AckSize: int(o.AckSize), Verify: o.Verify}

@@ -265,13 +265,19 @@ func (s *session) beat() {
 }
 
 func (s *session) warmUp(ctx context.Context, abort <-chan time.Time) error {
-	start := time.Now()
-	dot := func() { s.tell(Event{Kind: StartingUp}) }
+	start, dots := time.Now(), 0
+	dot := func() {
+		dots++
+		s.tell(Event{Kind: StartingUp})
+	}
 	if err := s.wait(ctx, start.Add(s.plan.WarmUp/2), abort, dot); err != nil {
 		return err
 	}
 	s.run.Begin()
 	err := s.wait(ctx, start.Add(s.plan.WarmUp), abort, dot)
+	for err == nil && dots < int(s.plan.WarmUp/time.Second) {
+		dot()
+	}
 	s.run.Sample(&s.summary.Whole, new(Latencies))
 	s.run.ResetGap()
 	return err

@@ -286,7 +286,7 @@ func TestDoctorNamesTheFault(t *testing.T) {
 			blocked := congest(t)
 			defer keepTrying(t, blocked)()
 			return labtest.RunOn(t, 1, "doctor", "--json")
-		}, finding{Check: "counter", Verdict: "warn", Subject: "cong_send_", Reason: "a receiver on a peer does not read fast enough", Remedy: " " + h2 + "; do ssh ", Advice: "on the peers"}},
+		}, finding{Check: "counter", Verdict: "warn", Subject: "cong_send_", Reason: "a receiver on a peer does not read fast enough", Remedy: `; do ssh "$host" rds-info doctor --quiet; done`, Advice: "on the peers"}},
 
 		{"a connection that is flapping", func(t *testing.T) labtest.Result {
 			connect(t, 3, 1)

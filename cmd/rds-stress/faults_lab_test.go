@@ -65,8 +65,8 @@ func accounted(t *testing.T, active, passive labtest.Result, a, p jsonEnd) {
 	if *a.Faults != *p.PeerFaults || *p.Faults != *a.PeerFaults {
 		t.Error("the sides disagree")
 	}
-	faulty := a.Faults.Lost+a.Faults.Duplicated+a.Faults.Reordered+a.Faults.Damaged+a.Faults.Foreign+a.Faults.GivenUp+
-		p.Faults.Lost+p.Faults.Duplicated+p.Faults.Reordered+p.Faults.Damaged+p.Faults.Foreign+p.Faults.GivenUp > 0
+	faulty := a.Faults.Lost+a.Faults.Duplicated+a.Faults.Reordered+a.Faults.Damaged+a.Faults.Foreign+a.Faults.GivenUp-a.Faults.Late+
+		p.Faults.Lost+p.Faults.Duplicated+p.Faults.Reordered+p.Faults.Damaged+p.Faults.Foreign+p.Faults.GivenUp-p.Faults.Late > 0
 	if status := map[bool]int{true: 1}[faulty]; active.Status != status || passive.Status != status || a.OK == faulty {
 		t.Errorf("active %d, passive %d, faulty %v\n%s%s", active.Status, passive.Status, faulty, active.Stderr, passive.Stderr)
 	}

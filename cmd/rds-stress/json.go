@@ -188,13 +188,14 @@ type jsonFaults struct {
 	Reordered   uint64 `json:"reordered"`
 	Damaged     uint64 `json:"damaged"`
 	Foreign     uint64 `json:"foreign"`
-	GivenUp     uint64 `json:"given_up"`
+	GivenUp     uint64 `json:"given_up"` // those that were answered late among them
+	Late        uint64 `json:"late"`
 	RDMAFailed  uint64 `json:"rdma_failed"`
 	RDMADamaged uint64 `json:"rdma_damaged"`
 }
 
 func newJSONFaults(s *stress.Stats, lost, undelivered uint64) *jsonFaults {
-	return &jsonFaults{s.RequestsSent + s.AcksSent, s.RequestsReceived + s.AcksReceived, lost, undelivered, s.Duplicated, s.Reordered, s.Damaged, s.Foreign, s.GivenUp, s.RDMAFailed, s.RDMADamaged}
+	return &jsonFaults{s.RequestsSent + s.AcksSent, s.RequestsReceived + s.AcksReceived, lost, undelivered, s.Duplicated, s.Reordered, s.Damaged, s.Foreign, s.GivenUp, s.Late, s.RDMAFailed, s.RDMADamaged}
 }
 
 type jsonCanceled struct {

@@ -654,3 +654,11 @@ func TestThePassiveSidePrintsWhatTheActiveSideAsksFor(t *testing.T) {
 		t.Errorf("--show-perfdata: %s", p.Stdout)
 	}
 }
+
+// Requests wait for longer than they are given, and all are answered in the end.
+func TestLateAnswersMakeGoodForWhatWasGivenUp(t *testing.T) {
+	r := loop(t, 8990, "-t", "4", "-d", "64", "-q", "64", "--give-up", "1ms", "--json")
+	if e := end(t, r); !e.OK || e.Faults.GivenUp == 0 || e.Faults.GivenUp != e.Faults.Late {
+		t.Errorf("%+v\n%s", e.Faults, r.Stderr)
+	}
+}

@@ -330,7 +330,7 @@ func account(s *stress.Stats, lost, undelivered uint64) string {
 		what string
 	}{
 		{lost, "lost"}, {s.Duplicated, "doubled"}, {s.Reordered, "reordered"}, {s.Damaged, "damaged"},
-		{s.Foreign, "foreign"}, {s.GivenUp, "requests given up"},
+		{s.Foreign, "foreign"}, {s.GivenUp - min(s.Late, s.GivenUp), "requests given up"},
 		{s.RDMAFailed, "RDMA operations failed"}, {s.RDMADamaged, "RDMA operations moved wrong data"},
 	} {
 		if f.n > 0 {
@@ -340,6 +340,9 @@ func account(s *stress.Stats, lost, undelivered uint64) string {
 	}
 	if !faults {
 		text += ", none lost, doubled, reordered or damaged"
+	}
+	if s.Late > 0 {
+		text += fmt.Sprintf("; %d answers came after --give-up", s.Late)
 	}
 	if undelivered > 0 {
 		text += fmt.Sprintf("; %d not waited for", undelivered)

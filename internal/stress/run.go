@@ -217,14 +217,18 @@ func (r *Run) Drain(ctx context.Context, patience time.Duration) int {
 	}
 }
 
-// underWay is how many RDMA operations of this side have not ended.
+// underWay is how many RDMA operations of this side have not ended, and how many requests were given up that may be
+// answered yet.
 func (r *Run) underWay() int {
 	n := 0
-	for _, open := range ask(r, func(w *worker) int {
-		if w.remote == nil {
-			return 0
+	for _, open := range ask(r, func(w *worker) (open int) {
+		if w.remote != nil {
+			open = w.remote.underWay()
 		}
-		return w.remote.underWay()
+		for _, f := range w.flows {
+			open += f.Awaited()
+		}
+		return open
 	}) {
 		n += open
 	}

@@ -72,7 +72,7 @@ func (s *Stats) Bytes() uint64 {
 func (s *Stats) MeanSendTime() time.Duration { return mean(s.SendTime, s.RequestsSent) }
 
 // MeanRTT is the mean round trip.
-func (s *Stats) MeanRTT() time.Duration { return mean(s.RTTSum, s.AcksReceived) }
+func (s *Stats) MeanRTT() time.Duration { return mean(s.RTTSum, s.AcksReceived-s.Late) }
 
 func mean(sum time.Duration, n uint64) time.Duration {
 	if n == 0 {

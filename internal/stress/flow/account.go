@@ -23,6 +23,8 @@ type Account struct {
 	// GivenUp requests had no answer for so long that their place was given
 	// to others.
 	GivenUp uint64 `json:"given_up"`
+	// Late of those were answered after all.
+	Late uint64 `json:"late"`
 }
 
 // Add adds b to a.
@@ -40,9 +42,10 @@ func (a *Account) Add(b *Account) {
 	a.Damaged += b.Damaged
 	a.Foreign += b.Foreign
 	a.GivenUp += b.GivenUp
+	a.Late += b.Late
 }
 
 // Faults is how many messages were not as they should be, lost ones apart.
 func (a *Account) Faults() uint64 {
-	return a.Reordered + a.Duplicated + a.Damaged + a.Foreign + a.GivenUp
+	return a.Reordered + a.Duplicated + a.Damaged + a.Foreign + a.GivenUp - min(a.Late, a.GivenUp)
 }

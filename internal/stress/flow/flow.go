@@ -87,6 +87,7 @@ type Flow struct {
 	received Received
 	pending  pending
 	owed     owed
+	awaited  int // requests that were given up, and may be answered yet
 
 	Account Account
 }
@@ -175,8 +176,12 @@ func (f *Flow) message(index uint16, op wire.Op, size int, acked uint32) (head, 
 func (f *Flow) Expire(t int64) int {
 	n := f.pending.expire(t)
 	f.Account.GivenUp += uint64(n)
+	f.awaited += n
 	return n
 }
+
+// Awaited is how many requests were given up and have no answer yet.
+func (f *Flow) Awaited() int { return f.awaited }
 
 // A Fault is what is wrong with a message that was received.
 type Fault uint8
@@ -267,8 +272,14 @@ func (f *Flow) Receive(b []byte) *Received {
 	f.Account.AckBytesReceived += uint64(len(b))
 	slot := f.pending.find(index)
 	if slot == nil || s.extra() && wire.ParseExtra(b).Acked != slot.seq {
+		r.Op = 0
+		if s.extra() && f.awaited > 0 && int32(wire.ParseExtra(b).Acked-f.seq) < 0 {
+			f.awaited--
+			f.Account.Late++
+			return r
+		}
 		f.Account.Foreign++
-		r.Op, r.Fault = 0, Unexpected
+		r.Fault = Unexpected
 		return r
 	}
 	r.SentAt = slot.at

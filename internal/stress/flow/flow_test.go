@@ -213,6 +213,32 @@ func TestAnAnswerToNothingIsForeign(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatComesLateIsNoFault(t *testing.T) {
+	p := newPair(Shape{Layout: wire.Async, Depth: 4, ReqSize: 128, AckSize: 63, Peer: true})
+	p.fill(128)
+	late := p.toB
+	if n := p.a.Expire(2); n != 4 || p.a.Account.Faults() != 4 {
+		t.Fatalf("%d given up: %+v", n, p.a.Account)
+	}
+	p.toB = nil
+	p.fill(128)
+	p.toB = append(late, p.toB...)
+	p.drain()
+	if a := p.a.Account; a.Late != 4 || a.GivenUp != 4 || a.Faults() != 0 || a.AcksReceived != 8 || p.a.Pending() != 0 {
+		t.Errorf("%d pending: %+v", p.a.Pending(), a)
+	}
+	p.fill(128)
+	for _, m := range p.toB {
+		p.b.Receive(m)
+	}
+	answer := message(p.b.Ack())
+	p.a.Receive(answer)
+	wire.PutMessage(answer, 9, 0, wire.Ack)
+	if r := p.a.Receive(answer); r.Fault != Unexpected {
+		t.Errorf("a second answer, with none awaited: %+v", r)
+	}
+}
+
 func TestSizesMayVary(t *testing.T) {
 	p := newPair(Shape{Layout: wire.Async, Depth: 200, ReqSize: 1000, AckSize: 63, Verify: true, Peer: true, AnyReqSize: true})
 	for size := 63; !p.a.Full(); size += 4 {

@@ -474,14 +474,19 @@ func TestACPeerThatEndsBeforeItsTimeFailsTheRun(t *testing.T) {
 	}
 }
 
-func TestTooFewDescriptorsAreNamed(t *testing.T) {
+func TestLimitsThatAreTooLowAreNamed(t *testing.T) {
 	labtest.Need(t, labtest.RDS)
-	cmd := labtest.Command(t, "--self", "-r", "127.0.0.1", "-s", "127.0.0.2", "-t", "40", "-p", "8860")
-	cmd.Args = append([]string{"sh", "-c", `ulimit -n 20; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
-	cmd.Path = "/bin/sh"
-	r := labtest.StartOn(t, 0, cmd).Finish(t)
-	if r.Status != 2 || !strings.Contains(r.Stderr, "too many open files") || !strings.Contains(r.Stderr, "ulimit -n") {
-		t.Errorf("status %d: %s", r.Status, r.Stderr)
+	for limit, want := range map[string]string{
+		"ulimit -n 20":      "too many open files",
+		"ulimit -v 1500000": "1464 MiB of address space",
+	} {
+		cmd := labtest.Command(t, "--self", "-r", "127.0.0.1", "-s", "127.0.0.2", "-t", "40", "-p", "8860")
+		cmd.Args = append([]string{"sh", "-c", limit + `; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+		r := labtest.StartOn(t, 0, cmd).Finish(t)
+		if r.Status != 2 || !strings.Contains(r.Stderr, want) || !strings.Contains(r.Stderr, limit[:len("ulimit -n")]) {
+			t.Errorf("%s: status %d: %s", limit, r.Status, r.Stderr)
+		}
 	}
 }
 

@@ -36,6 +36,9 @@ func (o *options) run(c *cli.Context) error {
 	if err := o.refuse(); err != nil {
 		return err
 	}
+	if err := checkAddressSpace(); err != nil {
+		return err
+	}
 	namespace := 0
 	if o.netns != "" {
 		f, err := netns.Open(o.netns)
@@ -63,7 +66,7 @@ func (o *options) run(c *cli.Context) error {
 		defer mu.Unlock()
 		report.event(e)
 		if e.Kind == stress.End {
-			failed = failed || e.Summary.Failed()
+			failed = failed || o.failed(e.Summary)
 			log.add(e.Time, e.Summary)
 		}
 		if o.stdout.Err() != nil {
@@ -109,6 +112,12 @@ func (o *options) run(c *cli.Context) error {
 		return &cli.ExitError{Status: cli.Failed}
 	}
 	return nil
+}
+
+// failed says whether a run makes the exit status 1. Peers of a server may come and go.
+func (o *options) failed(sum *stress.Summary) bool {
+	left := errors.Is(sum.Err, stress.ErrPeerGone) || errors.Is(sum.Err, stress.ErrPeerEnded)
+	return sum.Faulty() || sum.Err != nil && !(o.serve && left)
 }
 
 // refuse names what the kernel or this release cannot do, first as C says it.

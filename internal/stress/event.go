@@ -125,6 +125,9 @@ type Verdict struct {
 func (v *Verdict) Faulty() bool { return v.Lost > 0 || v.Stats.Faults() > 0 || v.Error != "" }
 
 // Failed reports whether the run failed: on either side.
-func (s *Summary) Failed() bool {
-	return s.Err != nil || s.Lost > 0 || s.Whole.Faults() > 0 || s.Peer != nil && s.Peer.Faulty()
+func (s *Summary) Failed() bool { return s.Err != nil || s.Faulty() }
+
+// Faulty reports whether a message was not as it should be, on either side.
+func (s *Summary) Faulty() bool {
+	return s.Lost > 0 || s.Whole.Faults() > 0 || s.Peer != nil && s.Peer.Faulty()
 }

@@ -50,7 +50,7 @@ type Config struct {
 	NetNS         int
 	NoCongMonitor bool
 	RXPath        bool
-	Realtime      bool          // the threads that report, not those that move messages, have SCHED_RR
+	Realtime      bool          // who opens the Run, and reports, has SCHED_RR until it is closed
 	LocalPeer     bool          // Peer is an address of this host
 	OutlierAbove  time.Duration // report round trips above this; 0 for none
 	CancelSentTo  bool          // drop what is queued when the run ends, and tell how long that took

@@ -49,7 +49,7 @@ type Run struct {
 	stop     chan struct{} // closed on an error, and on a finding with StopOnFinding
 }
 
-// Open opens the sockets of a run.
+// Open opens the sockets of a run. With Config.Realtime, Close has to be called by the same goroutine.
 func Open(cfg *Config) (*Run, error) {
 	r := &Run{cfg: cfg, epoch: time.Now(), keys: keyHistory{}, stop: make(chan struct{})}
 	cfg.Shape.Prepare()

@@ -27,7 +27,7 @@ func Self(ctx context.Context, a *Active) (*Summary, error) {
 		RDMA:       c.RDMA,
 		MinReqSize: c.MinReqSize, Requests: !a.Options.Simplex, Rate: c.Rate, Bursty: c.Bursty, SyncBursty: c.SyncBursty,
 		GiveUp: c.GiveUp, Seed: c.Seed + 1, Transport: c.Transport, TOS: c.TOS, NetNS: c.NetNS,
-		NoCongMonitor: c.NoCongMonitor, RXPath: c.RXPath, Realtime: c.Realtime, LocalPeer: c.LocalPeer,
+		NoCongMonitor: c.NoCongMonitor, RXPath: c.RXPath, LocalPeer: c.LocalPeer,
 		CancelSentTo: c.CancelSentTo,
 	}
 	passive := make(chan error, 1)

@@ -1,6 +1,10 @@
 package transport
 
-import "github.com/rdskit/rdskit/internal/sys"
+import (
+	"runtime"
+
+	"github.com/rdskit/rdskit/internal/sys"
+)
 
 // niceness of the threads that load the machine, so that those that report on them run in time. C has the same.
 const niceness = 5
@@ -9,6 +13,18 @@ const niceness = 5
 // would otherwise change places for each message.
 func Batch() error { return sys.SetBatch(niceness) }
 
-// Realtime gives all threads of the process the scheduling policy SCHED_RR with the lowest priority, until undo is called: the
-// threads that load the machine leave it by Batch.
-func Realtime() (undo func() error, err error) { return sys.SetRoundRobin(1) }
+// Realtime gives the calling goroutine a thread of its own with the scheduling policy SCHED_RR of the lowest priority, until it calls
+// undo. One thread only: those of the runtime spin for each other, and of that priority would keep a processor from those that they
+// wait for.
+func Realtime() (undo func() error, err error) {
+	runtime.LockOSThread()
+	ordinary, err := sys.SetRoundRobin(1)
+	if err != nil {
+		runtime.UnlockOSThread()
+		return nil, err
+	}
+	return func() error {
+		defer runtime.UnlockOSThread()
+		return ordinary()
+	}, nil
+}

@@ -149,7 +149,7 @@ func (o *options) explain(err error) error {
 func (o *options) wait(ctx context.Context, namespace int, notify func(stress.Event)) (*stress.Summary, error) {
 	p := &stress.Passive{
 		Port: uint16(o.port.Value), Allow: o.allow, NetNS: namespace, Transport: rdssock.Transport(o.transport),
-		Processors: o.cpu || o.perfdata, OutlierAbove: o.outlierAbove(), MaxFindings: maxFindings, CancelSentTo: o.cancelSentTo,
+		Processors: o.cpu || o.perfdata, Latencies: o.json || o.csv, OutlierAbove: o.outlierAbove(), MaxFindings: maxFindings, CancelSentTo: o.cancelSentTo,
 		AbortAfter: seconds(o.abortAfter), MaxMemory: int64(o.memory.Value), Trace: o.tell, Serve: o.serve, Version: version(), Notify: notify,
 	}
 	if a, err := netip.ParseAddr(o.recv); o.recv == "" || err == nil && a.IsUnspecified() {
@@ -250,7 +250,7 @@ func (o *options) config(t *target.Target, namespace int) (*stress.Active, error
 		Peer: stress.PeerVersion(o.peer), Retries: int(o.connectRetries.Value), Version: version(),
 		Plan: stress.Plan{
 			WarmUp: o.warmup.Duration, Duration: seconds(o.time), Interval: o.interval.Duration,
-			AbortAfter: seconds(o.abortAfter), Processors: o.cpu || o.perfdata,
+			AbortAfter: seconds(o.abortAfter), Processors: o.cpu || o.perfdata, Latencies: o.json || o.csv,
 		},
 		Config: stress.Config{
 			Local: t.Source, Peer: t.Addr, Port: uint16(o.port.Value), Tasks: int(o.tasks.Value),

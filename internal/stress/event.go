@@ -79,7 +79,7 @@ type Sample struct {
 	Total   time.Duration // since Started
 	Tasks   int
 	Stats
-	Latencies  Latencies
+	Latencies  Latencies   // if Plan.Latencies says so
 	Processors *Processors // nil if they were not asked for
 	Keys       *KeyReuse   // nil without RDMA.KeyMeter
 	Usage      Usage

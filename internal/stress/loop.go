@@ -1,6 +1,7 @@
 package stress
 
 import (
+	"errors"
 	"os"
 	"runtime"
 
@@ -42,7 +43,7 @@ func (l *loop) main() {
 	runtime.LockOSThread() // never unlocked: the thread ends with the loop
 	defer l.asked.close()
 	// Behind those that report, as C has it.
-	if err := transport.Batch(); err != nil {
+	if err := errors.Join(transport.Batch(), transport.Punctual()); err != nil {
 		l.run.failed(err)
 		return
 	}

@@ -25,6 +25,7 @@ type Passive struct {
 
 	Transport    rdssock.Transport
 	Processors   bool
+	Latencies    bool
 	OutlierAbove time.Duration
 	MaxFindings  int
 	CancelSentTo bool
@@ -108,7 +109,7 @@ func (p *Passive) prepare(ctx context.Context, s *session, offer *control.Offer)
 }
 
 func (p *Passive) agree(ctx context.Context, s *session, offer *control.Offer) error {
-	s.plan = Plan{WarmUp: DefaultWarmUp, Interval: DefaultInterval, Processors: p.Processors || offer.Options.ShowPerfdata, AbortAfter: p.AbortAfter}
+	s.plan = Plan{WarmUp: DefaultWarmUp, Interval: DefaultInterval, Processors: p.Processors || offer.Options.ShowPerfdata, Latencies: p.Latencies, AbortAfter: p.AbortAfter}
 	if s.peer {
 		return p.agreeWithRDSKit(ctx, s, offer)
 	}

@@ -256,18 +256,24 @@ type Outstanding struct {
 	Requests int
 }
 
-// Sample adds what was measured since the last call.
+// Sample adds what was measured since the last call. With lat nil the workers keep their Latencies for a later one: to
+// merge them takes the time of many messages, which wait for it where there are no more processors than loops.
 func (r *Run) Sample(stats *Stats, lat *Latencies) {
 	type measured struct {
 		stats Stats
 		lat   *Latencies
 	}
 	for _, m := range ask(r, func(w *worker) (m measured) {
-		m.stats, m.lat = w.handOver()
+		m.stats = w.handOver()
+		if lat != nil {
+			m.lat = w.handOverLatencies()
+		}
 		return m
 	}) {
 		stats.Add(&m.stats)
-		lat.merge(m.lat)
+		if lat != nil {
+			lat.merge(m.lat)
+		}
 	}
 }
 
@@ -303,7 +309,7 @@ type Balance struct {
 func (r *Run) Balance(sent []uint32) (Balance, error) {
 	return r.balance(sent, func(w *worker, sent []uint32) (Balance, error) {
 		b, err := w.lost(sent)
-		b.Stats, _ = w.handOver()
+		b.Stats = w.handOver()
 		for i, f := range w.flows {
 			if n := f.Pending(); n > 0 {
 				b.Outstanding = append(b.Outstanding, Outstanding{w.task, w.remotes[i], n})
@@ -370,10 +376,11 @@ func (r *Run) Silence() time.Duration {
 	return r.now() - last
 }
 
-// ResetGap begins anew with Gap.
-func (r *Run) ResetGap() {
+// Forget begins anew with Gap, and with the Latencies.
+func (r *Run) Forget() {
 	ask(r, func(w *worker) struct{} {
 		w.gap = gapMeter{last: r.now()}
+		w.lat.reset()
 		return struct{}{}
 	})
 }

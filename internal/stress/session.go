@@ -22,6 +22,8 @@ type Plan struct {
 	AbortAfter time.Duration
 	// Processors has samples tell of processor time.
 	Processors bool
+	// Latencies has each sample tell of those of its interval. Without it only the Summary has any.
+	Latencies bool
 
 	// A C peer says nothing while the run goes on. until is when it means to end it, counted from the start, 0 if that is not
 	// known, and patience how long it may leave requests without an answer, 0 for ever.
@@ -278,8 +280,8 @@ func (s *session) warmUp(ctx context.Context, abort <-chan time.Time) error {
 	for err == nil && dots < int(s.plan.WarmUp/time.Second) {
 		dot()
 	}
-	s.run.Sample(&s.summary.Whole, new(Latencies))
-	s.run.ResetGap()
+	s.run.Sample(&s.summary.Whole, nil)
+	s.run.Forget()
 	return err
 }
 
@@ -302,6 +304,9 @@ func (s *session) measure(ctx context.Context, abort <-chan time.Time) error {
 		m.Usage = s.usage.Since(first)
 		if m.Processors != nil {
 			*m.Processors = s.procs.Since(firstProcs)
+		}
+		if !s.plan.Latencies {
+			s.run.Sample(&s.summary.Whole, &m.Latencies)
 		}
 	}()
 	for n := 1; ; n++ {
@@ -329,7 +334,11 @@ func (s *session) measure(ctx context.Context, abort <-chan time.Time) error {
 
 func (s *session) sample(n int, elapsed, total time.Duration) {
 	sample := Sample{Number: n, Elapsed: elapsed, Total: total, Tasks: s.cfg.Tasks}
-	s.run.Sample(&sample.Stats, &sample.Latencies)
+	var latencies *Latencies
+	if s.plan.Latencies {
+		latencies = &sample.Latencies
+	}
+	s.run.Sample(&sample.Stats, latencies)
 	sample.Keys = s.run.Keys()
 	now := usageNow()
 	sample.Usage, s.usage = now.Since(s.usage), now

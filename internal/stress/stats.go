@@ -113,15 +113,24 @@ const (
 	RDMAOperation
 )
 
+// merge takes over what o has.
 func (l *Latencies) merge(o *Latencies) {
 	l.RTT.Merge(&o.RTT)
-	o.RTT.Reset()
 	for i := range l.Receive {
 		l.Receive[i].Merge(&o.Receive[i])
-		o.Receive[i].Reset()
 	}
 	for i := range l.RDMA {
 		l.RDMA[i].Merge(&o.RDMA[i])
-		o.RDMA[i].Reset()
+	}
+	o.reset()
+}
+
+func (l *Latencies) reset() {
+	l.RTT.Reset()
+	for i := range l.Receive {
+		l.Receive[i].Reset()
+	}
+	for i := range l.RDMA {
+		l.RDMA[i].Reset()
 	}
 }

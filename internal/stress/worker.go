@@ -563,15 +563,19 @@ func (w *worker) expire() {
 	}
 }
 
-// handOver returns what was measured since the last time. The Latencies are the caller's
-// until the next time.
-func (w *worker) handOver() (Stats, *Latencies) {
+// handOver returns what was measured since the last time.
+func (w *worker) handOver() Stats {
 	for _, f := range w.flows {
 		w.stats.Account.Add(&f.Account)
 		f.Account = flow.Account{}
 	}
 	stats := w.stats
 	w.stats = Stats{}
+	return stats
+}
+
+// handOverLatencies is handOver for Latencies, which are the caller's until the next time.
+func (w *worker) handOverLatencies() *Latencies {
 	w.lat, w.spare = w.spare, w.lat
-	return stats, w.spare
+	return w.spare
 }

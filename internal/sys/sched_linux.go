@@ -2,9 +2,15 @@ package sys
 
 import (
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// SetTimerSlack is prctl(2) PR_SET_TIMERSLACK, for the calling thread.
+func SetTimerSlack(d time.Duration) error {
+	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(d), 0, 0, 0))
+}
 
 // SetRoundRobin is sched_setattr(2) of the calling thread to SCHED_RR; undo, on the same thread, gives it back the policy that it had.
 func SetRoundRobin(priority int) (undo func() error, err error) {

@@ -89,6 +89,8 @@ func InNetNS(netns int, f func() error) error {
 func SetRoundRobin(int) (func() error, error) { return nil, errLinux }
 func SetBatch(int) error                      { return errLinux }
 
+func SetTimerSlack(time.Duration) error { return errLinux }
+
 type Socket struct{ infoRetries atomic.Int64 }
 
 func NewSocket(int) (*Socket, error)                              { return nil, errLinux }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdskit/rdskit/internal/cli"
 	"github.com/rdskit/rdskit/internal/info"
+	"github.com/rdskit/rdskit/rdsinfo"
 )
 
 func diffCommand(out *output) *cli.Command {
@@ -30,6 +31,11 @@ func diffCommand(out *output) *cli.Command {
 			}
 			if earlier.Snapshot.Time.After(later.Snapshot.Time) {
 				return fmt.Errorf("%s is of a later time than %s: give the earlier first", c.Args().Get(0), c.Args().Get(1))
+			}
+			for i, b := range []*rdsinfo.Bundle{earlier, later} {
+				if b.SocketError != "" {
+					fmt.Fprintf(c.App.ErrWriter, "rds-info: %s: it has no tables, so that only settings are compared; rds-info doctor --from tells why\n", c.Args().Get(i))
+				}
 			}
 			d := info.CompareBundles(earlier, later)
 			if json {

@@ -126,10 +126,7 @@ func isNoTable(err error) bool { return errors.Is(err, rdsinfo.ErrNoTable) }
 // tools first.
 func explainSocket(err error) error {
 	var errno syscall.Errno
-	if !errors.As(err, &errno) {
-		return err
-	}
-	if isSetNS(err) {
+	if !errors.As(err, &errno) || isSetNS(err) {
 		return err
 	}
 	hint := ""

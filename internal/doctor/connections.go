@@ -31,7 +31,10 @@ func checkConnections(f *Facts, r *report) {
 	case len(r.findings) == 0:
 		r.info("", "there is none: the kernel makes one when a program first sends to a host")
 	}
-	if foreign > 0 {
+	switch {
+	case foreign == 1:
+		r.info("", "1 more is of another network namespace, which this kernel shows as well")
+	case foreign > 1:
 		r.info("", "%d more are of other network namespaces, which this kernel shows as well", foreign)
 	}
 }

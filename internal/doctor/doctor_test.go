@@ -323,7 +323,7 @@ func TestExamine(t *testing.T) {
 			return f
 		}, "connection", []string{
 			"info connection: there is none: the kernel makes one when a program first sends to a host",
-			"info connection: 1 more are of other network namespaces, which this kernel shows as well",
+			"info connection: 1 more is of another network namespace, which this kernel shows as well",
 		}},
 
 		{"a receiver that reads nothing", func(t *testing.T) *Facts {

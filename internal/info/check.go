@@ -195,7 +195,7 @@ func (c *Check) measure(earlier, later *rdsinfo.Snapshot) (measurement, error) {
 		}
 		var stuck []string
 		for _, k := range rdsinfo.Compare(earlier, later).Connections {
-			if k.Stuck && c.Filter.keeps(attributes{local: k.Local, peer: k.Remote, tos: k.TOS, transport: k.Transport, state: k.After.Value.String()}) {
+			if k.Stuck && c.Filter.keeps(deltaAttributes(&k)) {
 				stuck = append(stuck, fmt.Sprintf("%s to %s (%d bytes in %d messages)", k.Local, k.Remote, k.Waiting.Bytes, k.Waiting.Messages))
 			}
 		}

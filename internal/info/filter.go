@@ -1,6 +1,7 @@
 package info
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -21,6 +22,11 @@ type attributes struct {
 
 func connectionAttributes(c *rdsinfo.Connection) attributes {
 	return attributes{local: c.Local, peer: c.Remote, tos: c.TOS, transport: c.Transport, state: c.State().String()}
+}
+
+// deltaAttributes have the state that the connection is in now.
+func deltaAttributes(c *rdsinfo.ConnectionDelta) attributes {
+	return attributes{local: c.Local, peer: c.Remote, tos: c.TOS, transport: c.Transport, state: c.After.Value.String()}
 }
 
 func socketAttributes(k *rdsinfo.Socket) attributes {
@@ -104,15 +110,23 @@ func ParseFilter(text string) (Filter, error) {
 		key, value, _ := strings.Cut(one, "=")
 		i := slices.IndexFunc(filterKeys, func(k filterKey) bool { return k.name == key })
 		if i < 0 {
-			return Filter{}, fmt.Errorf("%q: want KEY=VALUE, with the key one of local, peer, port, tos, transport and state", one)
+			return Filter{}, refuse(text, one, "KEY=VALUE, with the key one of local, peer, port, tos, transport and state")
 		}
 		match, ok := filterKeys[i].match(value)
 		if !ok {
-			return Filter{}, fmt.Errorf("%q: want %s", one, filterKeys[i].want)
+			return Filter{}, refuse(text, one, filterKeys[i].want)
 		}
 		f.terms = append(f.terms, term{one, match})
 	}
 	return f, nil
+}
+
+// refuse says what a term should be, and names it if it is one of several.
+func refuse(text, term, want string) error {
+	if term == text {
+		return errors.New("want " + want)
+	}
+	return fmt.Errorf("%q: want %s", term, want)
 }
 
 // String returns the text that was parsed.

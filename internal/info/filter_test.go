@@ -50,15 +50,15 @@ func TestFiltersKeepTheRowsThatHaveAllTheirAttributes(t *testing.T) {
 
 func TestWhatIsNoFilterIsRefusedWithTheWayOut(t *testing.T) {
 	for text, want := range map[string]string{
-		"":               `"": want KEY=VALUE, with the key one of local, peer, port, tos, transport and state`,
-		"colour=red":     `"colour=red": want KEY=VALUE, with the key one of local, peer, port, tos, transport and state`,
-		"peer":           `"peer": want an address or a prefix`,
-		"peer=host":      `"peer=host": want an address or a prefix`,
-		"port=65536":     `"port=65536": want a number from 0 to 65535`,
-		"tos=256":        `"tos=256": want a number from 0 to 255`,
-		"tos=-1":         `"tos=-1": want a number from 0 to 255`,
-		"transport=udp":  `"transport=udp": want infiniband, tcp or loopback`,
-		"state=stuck":    `"state=stuck": want up, connecting, down or error`,
+		"":               `want KEY=VALUE, with the key one of local, peer, port, tos, transport and state`,
+		"colour=red":     `want KEY=VALUE, with the key one of local, peer, port, tos, transport and state`,
+		"peer":           `want an address or a prefix`,
+		"peer=host":      `want an address or a prefix`,
+		"port=65536":     `want a number from 0 to 65535`,
+		"tos=256":        `want a number from 0 to 255`,
+		"tos=-1":         `want a number from 0 to 255`,
+		"transport=udp":  `want infiniband, tcp or loopback`,
+		"state=stuck":    `want up, connecting, down or error`,
 		"tos=1,port=x":   `"port=x": want a number from 0 to 65535`,
 		"local=1.2.3.4,": `"": want KEY=VALUE, with the key one of local, peer, port, tos, transport and state`,
 	} {

@@ -52,7 +52,7 @@ func NewFrame(earlier, later *rdsinfo.Snapshot, filter Filter) *Frame {
 	d := rdsinfo.Compare(earlier, later)
 	f := &Frame{Time: later.Time, Elapsed: d.Elapsed, delta: d}
 	for _, c := range d.Connections {
-		if !c.After.Known || !filter.keeps(attributes{local: c.Local, peer: c.Remote, tos: c.TOS, transport: c.Transport, state: c.After.Value.String()}) {
+		if !c.After.Known || !filter.keeps(deltaAttributes(&c)) {
 			continue
 		}
 		f.Connections = append(f.Connections, ConnectionActivity{c, perSecond(c.Sent, d.Elapsed), perSecond(c.Received, d.Elapsed)})

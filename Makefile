@@ -223,7 +223,9 @@ install: build ## install commands, man pages and completions below DESTDIR and 
 		install -d $$section; \
 		install -m 644 $$page $$section; \
 	done
-	@for command in $(commands); do \
+	@native=$$(mktemp -d); trap 'rm -rf "$$native"' EXIT; \
+	env -u GOOS -u GOARCH CGO_ENABLED=0 $(GO) build -trimpath -tags $(tags) -o $$native/ ./cmd/...; \
+	for command in $(commands); do \
 		$(call install-completion,bash,bash-completion/completions/$$command); \
 		$(call install-completion,zsh,zsh/site-functions/_$$command); \
 		$(call install-completion,fish,fish/vendor_completions.d/$$command.fish); \
@@ -234,7 +236,7 @@ define install-completion
 file=$(DESTDIR)$(DATADIR)/$(2); \
 		echo "install -m 644 completion $$file"; \
 		install -d $$(dirname $$file); \
-		env -u GOOS -u GOARCH CGO_ENABLED=0 $(GO) run ./cmd/$$command --completion $(1) > $$file; \
+		$$native/$$command --completion $(1) > $$file; \
 		chmod 644 $$file
 endef
 

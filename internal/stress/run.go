@@ -376,13 +376,16 @@ func (r *Run) Silence() time.Duration {
 	return r.now() - last
 }
 
-// Forget begins anew with Gap, and with the Latencies.
-func (r *Run) Forget() {
-	ask(r, func(w *worker) struct{} {
+// Forget begins anew with Gap and the Latencies, and adds to stats what was counted until then, in one step: what
+// comes after it is in a later Sample's Stats and Latencies both.
+func (r *Run) Forget(stats *Stats) {
+	for _, past := range ask(r, func(w *worker) Stats {
 		w.gap = gapMeter{last: r.now()}
 		w.lat.reset()
-		return struct{}{}
-	})
+		return w.handOver()
+	}) {
+		stats.Add(&past)
+	}
 }
 
 // Stopped is closed when a worker has failed, or with StopOnFinding something was

@@ -280,8 +280,7 @@ func (s *session) warmUp(ctx context.Context, abort <-chan time.Time) error {
 	for err == nil && dots < int(s.plan.WarmUp/time.Second) {
 		dot()
 	}
-	s.run.Sample(&s.summary.Whole, nil)
-	s.run.Forget()
+	s.run.Forget(&s.summary.Whole)
 	return err
 }
 

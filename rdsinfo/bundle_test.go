@@ -48,7 +48,7 @@ func TestABundleAsLongAsTheBoundIsRead(t *testing.T) {
 
 func TestReadBundleStopsAt128MiB(t *testing.T) {
 	if testing.Short() {
-		t.Skip("reads as much")
+		t.Skip("reads 128 MiB")
 	}
 	e := &endless{}
 	if _, err := ReadBundle(e); err == nil || e.read > 128<<20+1 {

@@ -266,7 +266,7 @@ func (o *options) textTable(s *rdsinfo.Snapshot, l info.Layout, joins info.Joins
 }
 
 func (o *options) jsonTable(s *rdsinfo.Snapshot, netNS string, joins info.Joins) func(rdsinfo.Table) error {
-	j := &info.JSON{IPv6: true, Filter: o.filter.Filter, NetNS: netNS, Joins: joins}
+	j := &info.JSON{Filter: o.filter.Filter, NetNS: netNS, Joins: joins}
 	lines := cli.NewJSONLines(o.stdout)
 	return func(t rdsinfo.Table) error {
 		var werr error

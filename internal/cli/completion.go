@@ -155,9 +155,6 @@ func (g *grammar) optionNames(takingValue bool) []string {
 // functionName is a name that shells take for a function's.
 func (g *grammar) functionName() string { return "_" + strings.ReplaceAll(g.name, "-", "_") }
 
-// quoted is a word in single quotes, as POSIX shells and zsh take it.
-func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
-
 func header(g *grammar, shell string) string {
 	return fmt.Sprintf("# %s completion for %s; \"%[2]s --%s %[1]s\" prints it.\n", shell, g.name, completionFlag)
 }

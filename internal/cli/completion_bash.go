@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rdskit/rdskit/internal/shell"
 )
 
 // bashCompletion returns a script for bash, which needs nothing of the package
@@ -50,7 +52,7 @@ func bashCompletion(g *grammar) string {
 	})
 	b.WriteString("    esac\n    if [[ $cur == -* && ! $ended ]]; then\n        case $command in\n")
 	g.each(func(command string, g *grammar) {
-		fmt.Fprintf(&b, "        %s) mapfile -t COMPREPLY < <(compgen -W %s -- \"$cur\") ;;\n", quoted(command), quoted(strings.Join(g.optionNames(false), " ")))
+		fmt.Fprintf(&b, "        %s) mapfile -t COMPREPLY < <(compgen -W %s -- \"$cur\") ;;\n", shell.Quoted(command), shell.Quoted(strings.Join(g.optionNames(false), " ")))
 	})
 	b.WriteString("        esac\n        return\n    fi\n    case $command in\n")
 	g.each(func(command string, g *grammar) {
@@ -59,7 +61,7 @@ func bashCompletion(g *grammar) string {
 			words = "        if ((operands)); then\n" + bashWords(fileName, nil, "            ") + "        else\n" + bashWords(commandName, nil, "            ") + "        fi\n"
 		}
 		if words != "" {
-			fmt.Fprintf(&b, "    %s)\n%s        ;;\n", quoted(command), words)
+			fmt.Fprintf(&b, "    %s)\n%s        ;;\n", shell.Quoted(command), words)
 		}
 	})
 	fmt.Fprintf(&b, "    esac\n}\ncomplete -F %s %s\n", g.functionName(), g.name)
@@ -81,7 +83,7 @@ func bashWords(kind wordKind, words []string, indent string) string {
 	options := ""
 	switch {
 	case len(words) > 0:
-		generators = "compgen -W " + quoted(strings.Join(words, " "))
+		generators = "compgen -W " + shell.Quoted(strings.Join(words, " "))
 		if slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, "=") }) {
 			options = "nospace"
 		}

@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"strings"
+
+	"github.com/rdskit/rdskit/internal/shell"
 )
 
 // zshCompletion returns a script for zsh, to be autoloaded as _NAME.
@@ -19,7 +21,7 @@ func zshCompletion(g *grammar) string {
 	fmt.Fprintf(&b, "    _arguments -s -S -C -A '-*'%s \\\n        '1:command:->command' \\\n        '*::argument:->argument' && ret=0\n", zshArguments(g, "        "))
 	b.WriteString("    case $state in\n    command)\n        local -a commands=(\n")
 	for _, c := range g.commands {
-		fmt.Fprintf(&b, "            %s\n", quoted(strings.ReplaceAll(c.name, ":", `\:`)+":"+c.usage))
+		fmt.Fprintf(&b, "            %s\n", shell.Quoted(strings.ReplaceAll(c.name, ":", `\:`)+":"+c.usage))
 	}
 	b.WriteString("        )\n        _describe command commands && ret=0 ;;\n    argument)\n        case $words[1] in\n")
 	for _, c := range g.commands {
@@ -51,15 +53,15 @@ func zshArguments(g *grammar, indent string) string {
 					spelled = name + "="
 				}
 			}
-			specs = append(specs, quoted(exclusive+spelled+usage+value))
+			specs = append(specs, shell.Quoted(exclusive+spelled+usage+value))
 		}
 	}
 	switch {
 	case len(g.commands) > 0:
 	case g.operands == commandName:
-		specs = append(specs, quoted("*::command:_normal"))
+		specs = append(specs, shell.Quoted("*::command:_normal"))
 	case g.operands != anyWord:
-		specs = append(specs, quoted("*:operand:"+zshAction(g.operands, nil)))
+		specs = append(specs, shell.Quoted("*:operand:"+zshAction(g.operands, nil)))
 	}
 	return " \\\n" + indent + strings.Join(specs, " \\\n"+indent)
 }

@@ -36,7 +36,7 @@ func TestFiltersKeepTheRowsThatHaveAllTheirAttributes(t *testing.T) {
 		{"peer=10.8.0.1", "debian-6.1.192-rxe", rdsinfo.Counters, 0},
 	} {
 		t.Run(fmt.Sprintf("%s of %s", tt.filter, tt.table), func(t *testing.T) {
-			j := JSON{IPv6: true, Filter: filter(t, tt.filter)}
+			j := JSON{Filter: filter(t, tt.filter)}
 			got := 0
 			if err := j.Each(readCapture(t, tt.capture), tt.table, func(any) { got++ }); err != nil {
 				t.Fatal(err)

@@ -55,7 +55,7 @@ func NewFrame(earlier, later *rdsinfo.Snapshot, filter Filter) *Frame {
 		if !c.After.Known || !filter.keeps(deltaAttributes(&c)) {
 			continue
 		}
-		f.Connections = append(f.Connections, ConnectionActivity{c, perSecond(c.Sent, d.Elapsed), perSecond(c.Received, d.Elapsed)})
+		f.Connections = append(f.Connections, ConnectionActivity{c, d.Rate(rdsinfo.CounterDelta{Moved: c.Sent}), d.Rate(rdsinfo.CounterDelta{Moved: c.Received})})
 	}
 	slices.SortStableFunc(f.Connections, func(a, b ConnectionActivity) int {
 		return cmp.Or(-cmp.Compare(a.rank(), b.rank()), -cmp.Compare(a.Sent.Value+a.Received.Value, b.Sent.Value+b.Received.Value))
@@ -78,7 +78,7 @@ func (f *Frame) ComparePorts(earlier, later []rdsinfo.RDMACounter) {
 
 // portRate is the growth per second.
 func (f *Frame) portRate(c rdsinfo.RDMACounterDelta) string {
-	return rateText(perSecond(rdsinfo.Optional[uint64]{Value: c.Moved, Known: true}, f.Elapsed))
+	return rateText(f.delta.Rate(rdsinfo.CounterDelta{Moved: rdsinfo.Optional[uint64]{Value: c.Moved, Known: true}}))
 }
 
 func (f *Frame) sockets(s *rdsinfo.Snapshot, filter Filter) {
@@ -113,13 +113,6 @@ func (a ConnectionActivity) rank() int {
 		return 1
 	}
 	return 0
-}
-
-func perSecond(n rdsinfo.Optional[uint64], d time.Duration) rdsinfo.Optional[float64] {
-	if !n.Known || d <= 0 {
-		return rdsinfo.Optional[float64]{}
-	}
-	return rdsinfo.Optional[float64]{Value: float64(n.Value) / d.Seconds(), Known: true}
 }
 
 // moves reports whether there is something to tell of the connection.

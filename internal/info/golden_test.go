@@ -52,7 +52,7 @@ func TestEachRowIsARecord(t *testing.T) {
 	for _, name := range []string{"uml-6.1.176-tcp", "debian-6.1.192-rxe"} {
 		t.Run(name, func(t *testing.T) {
 			var records []any
-			j := JSON{IPv6: true, Joins: Joins{Processes: map[uint64][]rdsinfo.Process{145: {{PID: 7, Command: "db"}, {PID: 9, Command: "db"}}}}}
+			j := JSON{Joins: Joins{Processes: map[uint64][]rdsinfo.Process{145: {{PID: 7, Command: "db"}, {PID: 9, Command: "db"}}}}}
 			for _, table := range rdsinfo.AllTables() {
 				err := j.Each(readCapture(t, name), table, func(r any) { records = append(records, r) })
 				if err != nil && table != rdsinfo.IBConnections && table != rdsinfo.ConnectionPaths {

@@ -64,7 +64,7 @@ func TestJoinsAppendColumns(t *testing.T) {
 func TestJoinsFillFields(t *testing.T) {
 	for _, name := range []string{"uml-6.1.176-tcp", "debian-6.1.192-rxe"} {
 		var records []any
-		j := JSON{IPv6: true, Filter: filter(t, "peer=10.0.0.0/8"), Joins: joins()}
+		j := JSON{Filter: filter(t, "peer=10.0.0.0/8"), Joins: joins()}
 		for _, table := range []rdsinfo.Table{rdsinfo.IBConnections, rdsinfo.TCPSockets, rdsinfo.Sockets, rdsinfo.Connections, rdsinfo.ReceiveQueue} {
 			_ = j.Each(readCapture(t, name), table, func(r any) { records = append(records, r) })
 		}

@@ -8,9 +8,8 @@ import (
 )
 
 // JSON turns the rows of tables into records for encoding/json. Each has the name of
-// its kind as "type". What the kernel does not report is null.
+// its kind as "type", of both address families. What the kernel does not report is null.
 type JSON struct {
-	IPv6   bool
 	Filter Filter
 	// NetNS is put into each record, if it is not empty.
 	NetNS string
@@ -21,7 +20,7 @@ type JSON struct {
 // Each calls f with the record of each row of a table.
 func (j *JSON) Each(s *rdsinfo.Snapshot, t rdsinfo.Table, f func(record any)) error {
 	of := func(kind string) header { return header{kind, j.NetNS} }
-	return visit(s, t, j.IPv6, j.Filter, visitor{
+	return visit(s, t, true, j.Filter, visitor{
 		counters: func(rows []rdsinfo.Counter) {
 			for _, c := range rows {
 				f(counterRecord{of("counter"), c.Name, c.Value})

@@ -11,5 +11,10 @@ func Quote(text string) string {
 	if text != "" && strings.Trim(text, plain) == "" {
 		return text
 	}
+	return Quoted(text)
+}
+
+// Quoted returns text in single quotes, as POSIX shells and zsh take it.
+func Quoted(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

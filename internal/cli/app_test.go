@@ -94,7 +94,10 @@ func TestRunSaysOnceWhatIsWrongWithTheUsage(t *testing.T) {
 		{[]string{"--coun", "101"}, `rds-test: --coun "101": out of range: want 0 to 100` + see},
 		{[]string{"-c", "", "h"}, `rds-test: -c "": not a whole number: want one such as 10, 0x10 or 4k` + see},
 		{[]string{"-i", "-1", "h"}, `rds-test: -i "-1": too short a time: want at least 1 us` + see},
-		{[]string{"-Q", "300", "h"}, `rds-test: -Q "300": "300" is no type of service: want 0 to 255, a list such as 0,3 or a range such as 0-7` + see},
+		{[]string{"-Q", "300", "h"}, `rds-test: -Q "300": no type of service: want 0 to 255, a list such as 0,3 or a range such as 0-7` + see},
+		{[]string{"-Q", "3,256-", "h"}, `rds-test: -Q "3,256-": "256-": no type of service: want 0 to 255, a list such as 0,3 or a range such as 0-7` + see},
+		{[]string{"-Q", "7-0", "h"}, `rds-test: -Q "7-0": runs backwards: want 0-7` + see},
+		{[]string{"-Q", "3,7-0", "h"}, `rds-test: -Q "3,7-0": "7-0": runs backwards: want 0-7` + see},
 		{[]string{"--cuont", "3", "h"}, `rds-test: --cuont is not an option (did you mean --count?)` + see},
 		{[]string{"h", "-c"}, `rds-test: -c needs a value: N` + see},
 	} {

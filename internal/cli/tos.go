@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -23,14 +24,14 @@ func (l *TOSList) Set(s string) error {
 		}
 		lo, err := parseTOS(first)
 		if err != nil {
-			return err
+			return within(s, part, err)
 		}
 		hi, err := parseTOS(last)
 		if err != nil {
-			return err
+			return within(s, part, err)
 		}
 		if lo > hi {
-			return fmt.Errorf("range %q runs backwards: want %s-%s", part, last, first)
+			return within(s, part, fmt.Errorf("runs backwards: want %s-%s", last, first))
 		}
 		for tos := int(lo); tos <= int(hi); tos++ {
 			if !slices.Contains(list, uint8(tos)) {
@@ -45,9 +46,19 @@ func (l *TOSList) Set(s string) error {
 func parseTOS(s string) (uint8, error) {
 	n, err := parseNumber(s)
 	if err != nil || n > math.MaxUint8 {
-		return 0, fmt.Errorf("%q is no type of service: want 0 to 255, a list such as 0,3 or a range such as 0-7", s)
+		return 0, errNotTOS
 	}
 	return uint8(n), nil
+}
+
+var errNotTOS = errors.New("no type of service: want 0 to 255, a list such as 0,3 or a range such as 0-7")
+
+// within names the part of a list that is wrong, where the list itself, which is named anyway, is more.
+func within(list, part string, err error) error {
+	if part == list {
+		return err
+	}
+	return fmt.Errorf("%q: %w", part, err)
 }
 
 // String returns the list in the syntax that Set takes.

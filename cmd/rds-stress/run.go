@@ -216,7 +216,7 @@ func version() string { return "rdskit " + cli.Version() }
 
 // find resolves a host, and sees that RDS can be used from source.
 func (o *options) find(ctx context.Context, namespace int, host, source string) (*target.Target, error) {
-	f := &target.Finder{Network: "ip", Source: source, NetNS: namespace, Load: o.load}
+	f := &target.Finder{Network: "ip", Source: source, NetNS: namespace, Load: o.load, Unknown: "invalid host name or address '%s'"}
 	switch {
 	case o.ipv4:
 		f.Network = "ip4"

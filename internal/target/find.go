@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,9 @@ type Finder struct {
 	Resolver interface {
 		LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 	}
+	// Unknown is what is said first of names that stand for no address, with %s for the name: the words of a C tool,
+	// which scripts look for. Empty means those of rds-ping.
+	Unknown string
 	// Modules is where to look for modules.
 	Modules module.System
 }
@@ -47,7 +51,7 @@ func (f *Finder) Find(ctx context.Context, host string) ([]Target, error) {
 	}
 	addrs, err := f.Lookup(ctx, host)
 	if err != nil {
-		return nil, &Error{What: fmt.Sprintf("Cannot parse destination address <%s>", host), Err: err}
+		return nil, f.unknown("Cannot parse destination address <%s>", host, err)
 	}
 	var first error
 	for i, a := range addrs {
@@ -82,6 +86,11 @@ func (f *Finder) withTOS(t Target) ([]Target, error) {
 	return ts, nil
 }
 
+// unknown is that a name stands for no address, said as rds-ping does unless f has other words.
+func (f *Finder) unknown(ping, name string, err error) *Error {
+	return &Error{What: fmt.Sprintf(cmp.Or(f.Unknown, ping), name), Err: err}
+}
+
 // Lookup returns the addresses of a host, at least one.
 func (f *Finder) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	network := f.Network
@@ -104,7 +113,7 @@ func (f *Finder) Lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 	}
 	as, err := resolver.LookupNetIP(ctx, network, host)
 	if err != nil {
-		return nil, err
+		return nil, lookupError(err)
 	}
 	var addrs []netip.Addr
 	for _, a := range as {
@@ -118,6 +127,21 @@ func (f *Finder) Lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 		return nil, fmt.Errorf("%s has no address of the family asked for", host)
 	}
 	return addrs, nil
+}
+
+// lookupError says what a resolver's error means to who named a host.
+func lookupError(err error) error {
+	d, ok := errors.AsType[*net.DNSError](err)
+	switch {
+	case !ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return err
+	case d.IsNotFound:
+		return errors.New("no such host: neither /etc/hosts nor DNS has it")
+	case d.Server != "":
+		why := d.Err[strings.LastIndex(d.Err, ": ")+1:] // behind the addresses of both ends
+		return fmt.Errorf("/etc/hosts does not have it, and asking the name server %s failed: %s", d.Server, strings.TrimSpace(why))
+	}
+	return err
 }
 
 // complete finds source and transport.
@@ -140,7 +164,7 @@ func (f *Finder) findSource(ctx context.Context, t *Target) error {
 			return err
 		}
 		if err != nil {
-			return &Error{What: fmt.Sprintf("Unknown source address <%s>", f.Source), Err: err}
+			return f.unknown("Unknown source address <%s>", f.Source, err)
 		}
 		if a.IsValid() {
 			t.Source = a

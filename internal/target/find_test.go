@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -129,5 +130,39 @@ func TestLookup(t *testing.T) {
 	f := &Finder{Network: "ip6", Resolver: fakeResolver{netip.MustParseAddr("10.9.0.2")}}
 	if _, err := f.Lookup(t.Context(), "db1"); err == nil || !strings.Contains(err.Error(), "db1 has no address of the family") {
 		t.Errorf("a name of the other family only: %v", err)
+	}
+}
+
+// A failing resolver fails.
+type failing struct{ err error }
+
+func (r failing) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	return nil, r.err
+}
+
+func TestNamesWithoutAnAddressAreSaidInTheWordsOfTheTool(t *testing.T) {
+	const server = "10.0.0.53:53"
+	for _, tt := range []struct {
+		name, unknown, want string
+		err                 error
+	}{
+		{"unknown", "", "Cannot parse destination address <db9>: no such host: neither /etc/hosts nor DNS has it",
+			&net.DNSError{Err: "no such host", Name: "db9", Server: server, IsNotFound: true}},
+		{"to another tool", "invalid name '%s'", "invalid name 'db9': no such host: neither /etc/hosts nor DNS has it",
+			&net.DNSError{Err: "no such host", Name: "db9", IsNotFound: true}},
+		{"nobody to ask", "", "Cannot parse destination address <db9>: /etc/hosts does not have it, and asking the name server 10.0.0.53:53 failed: connection refused",
+			&net.DNSError{Err: "read udp 10.0.0.1:4711->10.0.0.53:53: read: connection refused", Name: "db9", Server: server}},
+		{"no answer", "", "Cannot parse destination address <db9>: /etc/hosts does not have it, and asking the name server 10.0.0.53:53 failed: i/o timeout",
+			&net.DNSError{Err: "i/o timeout", Name: "db9", Server: server, IsTimeout: true}},
+		{"another error", "", "Cannot parse destination address <db9>: no memory", errors.New("no memory")},
+	} {
+		f := &Finder{Resolver: failing{tt.err}, Unknown: tt.unknown, Load: true}
+		if _, err := f.Find(t.Context(), "db9"); err == nil || err.Error() != tt.want {
+			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
+		}
+	}
+	f := &Finder{Resolver: failing{&net.DNSError{Err: "canceled", UnwrapErr: context.Canceled, Name: "db9", Server: server}}, Load: true}
+	if _, err := f.Find(t.Context(), "db9"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a lookup that was canceled: %v", err)
 	}
 }

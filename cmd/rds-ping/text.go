@@ -150,6 +150,9 @@ func summaryText(e ping.Event) string {
 		fmt.Fprintf(&b, ", %d errors", r.Errors)
 	}
 	fmt.Fprintf(&b, ", time %s\n", seconds(r.Elapsed))
+	if r.Sent > 0 && r.Received+r.Late == 0 {
+		fmt.Fprintf(&b, "rds-info doctor %v may tell why\n", e.Target.Addr)
+	}
 	if s := r.RTT; r.HasRTT {
 		fmt.Fprintf(&b, "rtt min/avg/p50/p99/max/mdev = %s/%s/%s/%s/%s/%s ms\n",
 			ms(s.Min), ms(s.Mean), ms(s.P50), ms(s.P99), ms(s.Max), ms(s.Mdev))

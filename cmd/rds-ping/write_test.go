@@ -201,3 +201,21 @@ func TestQuietJSONHasStartErrorAndSummary(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestWhatNobodyAnswersNamesTheNextStep(t *testing.T) {
+	const next = "rds-info doctor 10.9.0.2 may tell why\n"
+	for _, tt := range []struct {
+		report ping.Report
+		want   bool
+	}{
+		{ping.Report{Sent: 4}, true},
+		{ping.Report{}, false},
+		{ping.Report{Sent: 4, Received: 1}, false},
+		{ping.Report{Sent: 4, Late: 1}, false},
+	} {
+		text := summaryText(ping.Event{Target: sampleTarget("10.9.0.2"), Report: &tt.report})
+		if strings.Contains(text, next) != tt.want {
+			t.Errorf("%+v: %s", tt.report, text)
+		}
+	}
+}

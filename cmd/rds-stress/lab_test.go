@@ -245,7 +245,7 @@ func TestRowsAreThoseOfC(t *testing.T) {
 		`(?m)^negotiated options, tasks will start in 2 seconds\nStarting up\.*\ntsks   tx/s   rx/s  tx\+rx K/s    mbi K/s    mbo K/s tx us/c   rtt us cpu %$`,
 		`(?m)^   1 [ \d]{6} [ \d]{6} [ \d]{7}\.\d\d       0\.00       0\.00 [ \d]{4}\.\d\d [ \d]{5}\.\d\d *\d+\.\d\d$`,
 		`(?m)^-{45}\n   1 .*  \(average\)$`,
-		`(?m)^RTT histogram\nRTT \(us\)        \t\t    Count\n\[     1 -      2\] \t\t +\d+$`,
+		`(?m)^RTT histogram\nRTT \(us\)        \t\t    Count\n\[     1 -      2\] \t\t +\d+ \t\t \(\d+\.\d\d%\)$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(text) {
 			t.Errorf("no %s in\n%s", want, text)

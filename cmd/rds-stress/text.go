@@ -258,7 +258,7 @@ func (w *textWriter) end(e stress.Event) {
 		per*float64(m.Bytes())/kib, per*float64(m.RDMAInBytes)/kib, per*float64(m.RDMAOutBytes)/kib,
 		usec(m.MeanSendTime()), usec(m.MeanRTT()), cpu)
 	if w.o.histogram {
-		w.histogram(&sum.Whole)
+		io.WriteString(w.stdout, histogram(&sum.Whole))
 	}
 	io.WriteString(w.talk, verdict(e))
 	if w.o.percentiles || w.o.rxPath {
@@ -269,18 +269,21 @@ func (w *textWriter) end(e stress.Event) {
 // cBuckets is how many powers of two C prints; longer round trips are in lines that follow.
 const cBuckets = 16
 
-// histogram is --show-histogram.
-func (w *textWriter) histogram(s *stress.Stats) {
-	fmt.Fprint(w.stdout, "\nRTT histogram\nRTT (us)        \t\t    Count\n")
-	last := cBuckets
-	for i := cBuckets; i < len(s.RTTs); i++ {
-		if s.RTTs[i] > 0 {
-			last = i + 1
+// histogram is --show-histogram, with percentages as C has them from 2.3.9 on.
+func histogram(s *stress.Stats) string {
+	last, total := cBuckets, uint64(0)
+	for i, n := range s.RTTs {
+		if n > 0 {
+			last = max(last, i+1)
 		}
+		total += n
 	}
-	for i := range last {
-		fmt.Fprintf(w.stdout, "[%6d - %6d] \t\t %8d\n", uint64(1)<<i, uint64(1)<<(i+1), s.RTTs[i])
+	var b strings.Builder
+	b.WriteString("\nRTT histogram\nRTT (us)        \t\t    Count\n")
+	for i, n := range s.RTTs[:last] {
+		fmt.Fprintf(&b, "[%6d - %6d] \t\t %8d \t\t (%.2f%%)\n", uint64(1)<<i, uint64(1)<<(i+1), n, 100*float64(n)/float64(max(total, 1)))
 	}
+	return b.String()
 }
 
 // verdict says in words what the run came to.

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
 	"net/netip"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/rdskit/rdskit/internal/stress"
 	"github.com/rdskit/rdskit/internal/stress/flow"
 	"github.com/rdskit/rdskit/internal/stress/wire"
 )
@@ -34,8 +37,30 @@ didn't contain the fields we expected:
         op               1  =               1
 `},
 	} {
-		if diff := cmp.Diff(tt.want, mismatch(tt.m)); diff != "" {
+		if diff := gocmp.Diff(tt.want, mismatch(tt.m)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
+	}
+}
+
+func TestTheHistogramIsThatOfC(t *testing.T) {
+	var s stress.Stats
+	rows := func(shares map[int]string) string {
+		text := "\nRTT histogram\nRTT (us)        \t\t    Count\n"
+		for i := range 16 {
+			share := cmp.Or(shares[i], "       0 \t\t (0.00%)")
+			text += fmt.Sprintf("[%6d - %6d] \t\t %s\n", 1<<i, 2<<i, share)
+		}
+		return text
+	}
+	if diff := gocmp.Diff(rows(nil), histogram(&s)); diff != "" {
+		t.Errorf("of nothing (-want +got):\n%s", diff)
+	}
+	s.RTTs[1], s.RTTs[15], s.RTTs[17] = 1, 1, 1
+	third := "       1 \t\t (33.33%)"
+	want := rows(map[int]string{1: third, 15: third}) + // and what C does not print
+		"[ 65536 - 131072] \t\t        0 \t\t (0.00%)\n[131072 - 262144] \t\t " + third + "\n"
+	if diff := gocmp.Diff(want, histogram(&s)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"testing"
@@ -40,17 +41,22 @@ func (p *pair) fill(size int) {
 	}
 }
 
+// answer delivers what is under way to B, which answers.
+func (p *pair) answer() {
+	for _, m := range p.toB {
+		p.b.Receive(m)
+	}
+	p.toB = nil
+	for p.b.Owes() > 0 {
+		p.toA = append(p.toA, message(p.b.Ack()))
+		p.b.AckSent()
+	}
+}
+
 // drain delivers all that is under way and the answers to it.
 func (p *pair) drain() {
 	for len(p.toA)+len(p.toB) > 0 {
-		for _, m := range p.toB {
-			p.b.Receive(m)
-		}
-		p.toB = nil
-		for p.b.Owes() > 0 {
-			p.toA = append(p.toA, message(p.b.Ack()))
-			p.b.AckSent()
-		}
+		p.answer()
 		for _, m := range p.toA {
 			p.a.Receive(m)
 		}
@@ -124,31 +130,49 @@ func TestFaultsAreFoundAsOftenAsTheyWereMade(t *testing.T) {
 			return in
 		}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			r := rand.New(rand.NewPCG(1, 2))
-			p := newPair(Shape{Layout: wire.Async, Depth: 64, ReqSize: 512, AckSize: 63, Verify: true, Peer: true})
-			for made := 0; ; made++ {
-				p.fill(512)
-				if made == n {
-					p.drain()
-					break
+		for _, answers := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, answers %v", tt.name, answers), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(1, 2))
+				p := newPair(Shape{Layout: wire.Async, Depth: 64, ReqSize: 512, AckSize: 512, Verify: true, Peer: true})
+				sender, receiver, under := p.a, p.b, &p.toB
+				if answers {
+					sender, receiver, under = p.b, p.a, &p.toA
 				}
-				p.toB = tt.make(r, p.toB, r.IntN(len(p.toB)-1))
-				p.drain()
-				p.a.Expire(2) // so that lost ones do not fill the flow
-			}
-			if missing, ok := p.b.MissingOf(p.a.Sent()); !ok || missing != tt.lost {
-				t.Errorf("%d missing, want %d", missing, tt.lost)
-			}
-			got := p.b.Account
-			got = Account{Reordered: got.Reordered, Duplicated: got.Duplicated, Damaged: got.Damaged, Foreign: got.Foreign}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if p.a.Account.GivenUp != tt.lost {
-				t.Errorf("%d requests given up, want %d", p.a.Account.GivenUp, tt.lost)
-			}
-		})
+				sent := uint64(0)
+				for made := 0; ; made++ {
+					p.fill(512)
+					if answers {
+						p.answer()
+					}
+					sent += uint64(len(*under))
+					if made == n {
+						p.drain()
+						break
+					}
+					*under = tt.make(r, *under, r.IntN(len(*under)-1))
+					p.drain()
+					p.a.Expire(2) // so that lost ones do not fill the flow
+				}
+				if missing, ok := receiver.MissingOf(sender.Sent()); !ok || missing != tt.lost {
+					t.Errorf("%d missing, want %d", missing, tt.lost)
+				}
+				got := receiver.Account
+				if received := got.RequestsReceived + got.AcksReceived; received != sent-tt.lost {
+					t.Errorf("%d received of %d sent", received, sent)
+				}
+				got = Account{Reordered: got.Reordered, Duplicated: got.Duplicated, Damaged: got.Damaged, Foreign: got.Foreign}
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				other := sender.Account
+				if other = (Account{Reordered: other.Reordered, Duplicated: other.Duplicated, Damaged: other.Damaged, Foreign: other.Foreign}); other != (Account{}) {
+					t.Errorf("where nothing was done: %+v", other)
+				}
+				if p.a.Account.GivenUp != tt.lost {
+					t.Errorf("%d requests given up, want %d", p.a.Account.GivenUp, tt.lost)
+				}
+			})
+		}
 	}
 }
 
@@ -167,7 +191,7 @@ func TestAChecksumFindsDamageInTheHeader(t *testing.T) {
 func TestOthersMessagesAreNotTaken(t *testing.T) {
 	p := newPair(Shape{Layout: wire.Async, Depth: 4, ReqSize: 128, AckSize: 63})
 	p.fill(128)
-	for i, at := range []int{4, 8, 13, 15, 18} {
+	for i, at := range []int{4, 8, 13, 15, 16, 18} {
 		m := append([]byte(nil), p.toB[0]...)
 		m[0] = 0 // each its own place in the sequence
 		m[3] = byte(i)
@@ -176,7 +200,7 @@ func TestOthersMessagesAreNotTaken(t *testing.T) {
 			t.Errorf("byte %d: %+v", at, r)
 		}
 	}
-	if p.b.Owes() != 0 || p.b.Account.Damaged != 5 {
+	if p.b.Owes() != 0 || p.b.Account.Damaged != 6 {
 		t.Errorf("owes %d, %+v", p.b.Owes(), p.b.Account)
 	}
 	short := make([]byte, 62)
@@ -187,6 +211,9 @@ func TestOthersMessagesAreNotTaken(t *testing.T) {
 	far[0] = 0x7f
 	if r := p.b.Receive(far); r.Fault != BadSequence {
 		t.Errorf("a far one: %+v", r)
+	}
+	if p.b.Account.Damaged != 8 {
+		t.Errorf("%+v", p.b.Account)
 	}
 }
 
@@ -236,6 +263,12 @@ func TestAnAnswerThatComesLateIsNoFault(t *testing.T) {
 	wire.PutMessage(answer, 9, 0, wire.Ack)
 	if r := p.a.Receive(answer); r.Fault != Unexpected {
 		t.Errorf("a second answer, with none awaited: %+v", r)
+	}
+	p.a.Expire(2)
+	wire.PutMessage(answer, 10, 0, wire.Ack)
+	wire.PutExtra(answer, wire.Extra{Acked: 1000})
+	if r := p.a.Receive(answer); r.Fault != Unexpected || p.a.Awaited() != 3 {
+		t.Errorf("an answer to what was never sent, with %d awaited: %+v", p.a.Awaited(), r)
 	}
 }
 
@@ -289,7 +322,8 @@ func TestSequence(t *testing.T) {
 		{"a gap filled in the middle", []uint32{0, 6, 3}, Behind, 4},
 		{"once more", []uint32{0, 1, 2, 1}, Duplicate, 0},
 		{"once more out of a gap", []uint32{0, 4, 2, 2}, Duplicate, 2},
-		{"too far ahead", []uint32{0, 200}, Implausible, 0},
+		{"as far ahead as can be", []uint32{0, 101}, Ahead, 100},
+		{"too far ahead", []uint32{0, 102}, Implausible, 0},
 		{"half of all ahead", []uint32{0, 1 << 31}, Implausible, 0},
 		{"before the first", []uint32{0xffffffff}, Duplicate, 0},
 	} {
@@ -369,5 +403,17 @@ func BenchmarkARequestAndItsAnswer(b *testing.B) {
 		ack, _ := p.b.Ack()
 		p.b.AckSent()
 		p.a.Receive(ack)
+	}
+}
+
+// A peer that skips every other number has no memory for each.
+func TestGapsAreBounded(t *testing.T) {
+	var s Sequence
+	const skipped = 3 * maxGaps
+	for i := range uint32(skipped) {
+		s.Add(2*i+1, 100)
+	}
+	if len(s.gaps) > maxGaps || s.Missing() != skipped {
+		t.Errorf("%d gaps are kept, and %d messages missing of %d", len(s.gaps), s.Missing(), skipped)
 	}
 }

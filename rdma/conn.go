@@ -36,6 +36,7 @@ type Conn struct {
 	mu            sync.Mutex
 	registrations map[uint32]*Registration // by RDMA key
 	byMessage     bool                     // the kernel registers memory only along with a message
+	connected     map[netip.Addr]bool      // where an empty message was answered from
 	silentToSelf  int                      // operations under way
 	closed        bool
 }
@@ -69,6 +70,7 @@ func New(sock *rdssock.Conn, cfg *Config) (*Conn, error) {
 		depth:         cfg.Depth,
 		atomics:       cfg.Atomics,
 		registrations: make(map[uint32]*Registration),
+		connected:     make(map[netip.Addr]bool),
 	}
 	if c.depth == 0 {
 		c.depth = defaultDepth

@@ -3,14 +3,12 @@ package rdma
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/rdskit/rdskit/cmsg"
 	"github.com/rdskit/rdskit/internal/abi"
@@ -122,8 +120,8 @@ func (c *Conn) offer(ctx context.Context, reg *Registration, payload []byte, pee
 // once. The connection of an address to itself goes through the device, and
 // outlives those to peers.
 //
-// The kernel registers memory only while it is connected, and begins to connect
-// when it is asked: Register tries again until then, every 1 to 100 ms, within ctx.
+// The kernel registers memory only while it is connected: Register connects first,
+// with an empty message that the other end answers, within ctx.
 func (c *Conn) Register(ctx context.Context, reg *Registration, peer netip.AddrPort) error {
 	if err := c.register(ctx, reg, peer); err != nil {
 		return c.opError("rdma-register", peer, err)
@@ -190,9 +188,6 @@ func (c *Conn) dropMapped() error {
 	return c.sock.CancelSentTo(c.self)
 }
 
-// connectPatience is for how long EINVAL is taken to mean that the connection is being made.
-const connectPatience = 10 * time.Second
-
 // mapWithMessage registers memory along with a message.
 func (c *Conn) mapWithMessage(ctx context.Context, reg *Registration, piece Slice, payload []byte, peer netip.AddrPort) (cmsg.Key, error) {
 	f, err := c.frames.get()
@@ -205,35 +200,10 @@ func (c *Conn) mapWithMessage(ctx context.Context, reg *Registration, piece Slic
 		KeyAddr: f.keyAddr(),
 		Flags:   reg.flags(),
 	})
-	var began time.Time
-	for delay := time.Millisecond; ; delay = min(2*delay, 100*time.Millisecond) {
-		_, _, err := c.sock.WriteMsgContext(ctx, payload, reg.control, peer)
-		if err == nil {
-			return f.key(), nil
-		}
-		// Without a queue pair the kernel says EAGAIN, for which the socket tries
-		// again. While there is one that is not connected yet, or no longer, the
-		// device refuses (net/rds/ib_frmr.c:rds_ib_post_reg_frmr).
-		if !errors.Is(err, syscall.EINVAL) {
-			if !began.IsZero() && ctx.Err() != nil {
-				return 0, notConnected(err, peer)
-			}
-			return 0, err
-		}
-		if began.IsZero() {
-			began = time.Now()
-		}
-		if time.Since(began) > connectPatience {
-			return 0, err
-		}
-		if perr := pause(ctx, delay); perr != nil {
-			return 0, notConnected(perr, peer)
-		}
+	if err := c.writeConnected(ctx, payload, reg.control, peer); err != nil {
+		return 0, err
 	}
-}
-
-func notConnected(err error, peer netip.AddrPort) error {
-	return &hintError{err: err, hint: fmt.Sprintf("no RDMA connection to %v yet (EINVAL)", peer.Addr())}
+	return f.key(), nil
 }
 
 // getMR registers memory by itself.

@@ -264,6 +264,18 @@ func TestTheKernelChecksARegistration(t *testing.T) {
 	}
 }
 
+func TestTheKernelRegistersOnlyOnAConnection(t *testing.T) {
+	labtest.Need(t, labtest.RDMA)
+	s := newRaw(t, 1)
+	memory := allocate(t, 4096)
+	var e cmsg.Encoder
+	oob := e.AppendRDMAMap(nil, cmsg.RDMAMap{Vec: cmsg.Iovec{Addr: sys.Address(memory.Bytes()), Len: 4096}})
+	nowhere := netip.AddrPortFrom(netip.MustParseAddr("10.8.0.77"), 4000)
+	if errno := s.send(nowhere, []byte("x"), oob); errno != syscall.EAGAIN {
+		t.Errorf("the error is %v, want EAGAIN", errno)
+	}
+}
+
 // A registration whose message is not sent is undone.
 func TestAFailedSendRegistersNothing(t *testing.T) {
 	owner, peer := pair(t)

@@ -70,7 +70,6 @@ func TestATiedRegistrationHoldsABrokenConnectionUntilItIsRevokedAndCanceled(t *t
 // unusedTOS is a type of service for which there is no connection, once it is raised.
 var unusedTOS uint8 = 100
 
-// The kernel registers memory only on a connection, and says EAGAIN until there is one.
 func TestATiedOfferWaitsForTheConnectionWithinItsContext(t *testing.T) {
 	owner, _ := pair(t)
 	offered := allocate(t, 4096)

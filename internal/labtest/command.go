@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -79,10 +81,21 @@ type Result struct {
 	Took           time.Duration
 }
 
+// killPatience is how long a killed command may take to end. One whose thread waits in
+// the kernel for what never comes does not.
+const killPatience = 10 * time.Second
+
 // Finish waits for the command to end. It fails the test if it had to be killed.
 func (p *Process) Finish(t testing.TB) Result {
 	t.Helper()
-	err := p.Wait()
+	ended := make(chan error, 1)
+	go func() { ended <- p.Wait() }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-time.After(patience + killPatience):
+		t.Fatalf("%q cannot be killed; its threads are at\n%s", p.Args[1:], stacks(p.Process.Pid))
+	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatalf("%q: %v", p.Args[1:], err)
@@ -92,6 +105,20 @@ func (p *Process) Finish(t testing.TB) Result {
 		t.Fatalf("%q did not end in %v; stdout %q, stderr %q", p.Args[1:], patience, r.Stdout, r.Stderr)
 	}
 	return r
+}
+
+// stacks is where in the kernel the threads of a process are.
+func stacks(pid int) string {
+	var b strings.Builder
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stack", pid))
+	for _, file := range files {
+		stack, err := os.ReadFile(file)
+		fmt.Fprintf(&b, "%s:\n%s", file, stack)
+		if err != nil {
+			fmt.Fprintln(&b, err)
+		}
+	}
+	return b.String()
 }
 
 // RunOn runs the command of [MainOf] on the lab's n-th host; 0 is where the test runs.

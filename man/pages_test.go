@@ -26,7 +26,7 @@ const unseenSection = "THE TWO DIALECTS"
 // The sources that a comment of the page can name.
 var (
 	shown  = regexp.MustCompile(`^\.\\" shown by (\S+):(Test\w+)$`)
-	read   = regexp.MustCompile(`^\.\\" read in ((?:net/rds|mm)/\w+\.c):(\w+)$`)
+	read   = regexp.MustCompile(`^\.\\" read in ((?:net/rds|mm|drivers/infiniband/sw/rxe)/\w+\.c):(\w+)$`)
 	unseen = `.\" not yet seen on a kernel`
 )
 

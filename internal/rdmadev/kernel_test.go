@@ -109,7 +109,15 @@ func TestWhatRDSHasOnTheDevice(t *testing.T) {
 	oob := cmsg.Encoder{}.AppendRDMAMap(nil, cmsg.RDMAMap{Vec: cmsg.Iovec{Addr: uint64(reflect.ValueOf(mem).Pointer()), Len: uint64(len(mem))}})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if _, _, err := from.WriteMsgContext(ctx, []byte("x"), oob, to.LocalAddr().(rdssock.Addr).AddrPort); err != nil {
+	peer := to.LocalAddr().(rdssock.Addr).AddrPort
+	// Nothing may be registered on a connection that has not answered a message.
+	if _, _, err := from.WriteMsgContext(ctx, nil, nil, netip.AddrPortFrom(peer.Addr(), 0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, _, err := from.ReadMsgContext(ctx, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := from.WriteMsgContext(ctx, []byte("x"), oob, peer); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, _, _, err := to.ReadMsgContext(ctx, make([]byte, 10), nil); err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rdskit/rdskit/internal/cli"
 	"github.com/rdskit/rdskit/internal/doctor"
-	"github.com/rdskit/rdskit/internal/info"
+	"github.com/rdskit/rdskit/internal/plain"
 	"github.com/rdskit/rdskit/rdsinfo"
 )
 
@@ -169,12 +169,12 @@ func (o *doctorOptions) print(findings []doctor.Finding) error {
 		if f.Subject != "" {
 			text = f.Subject + ": " + text
 		}
-		fmt.Fprintf(o.stdout, "%-4s  %-10s  %s\n", f.Verdict, f.Check, info.Plain(text))
+		fmt.Fprintf(o.stdout, "%-4s  %-10s  %s\n", f.Verdict, f.Check, plain.Text(text))
 		if f.Remedy != "" {
-			fmt.Fprintf(o.stdout, "%18stry: %s\n", "", info.Plain(f.Remedy))
+			fmt.Fprintf(o.stdout, "%18stry: %s\n", "", plain.Text(f.Remedy))
 		}
 		if f.Advice != "" {
-			fmt.Fprintf(o.stdout, "%23s%s\n", "", info.Plain(f.Advice))
+			fmt.Fprintf(o.stdout, "%23s%s\n", "", plain.Text(f.Advice))
 		}
 	}
 	return nil

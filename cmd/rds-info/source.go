@@ -6,9 +6,9 @@ import (
 	"syscall"
 
 	"github.com/rdskit/rdskit/internal/cli"
-	"github.com/rdskit/rdskit/internal/info"
 	"github.com/rdskit/rdskit/internal/module"
 	"github.com/rdskit/rdskit/internal/netns"
+	"github.com/rdskit/rdskit/internal/plain"
 	"github.com/rdskit/rdskit/rdsinfo"
 )
 
@@ -94,7 +94,7 @@ func readBundle(name string) (*rdsinfo.Bundle, error) {
 func readTables(name string) (*rdsinfo.Bundle, error) {
 	b, err := readBundle(name)
 	if err == nil && b.SocketError != "" {
-		return nil, fmt.Errorf("%s: it has no tables, since no RDS socket could be made: %s; rds-info doctor --from tells more", name, info.Plain(b.SocketError))
+		return nil, fmt.Errorf("%s: it has no tables, since no RDS socket could be made: %s; rds-info doctor --from tells more", name, plain.Text(b.SocketError))
 	}
 	return b, err
 }

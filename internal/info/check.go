@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rdskit/rdskit/internal/plain"
 	"github.com/rdskit/rdskit/rdsinfo"
 )
 
@@ -117,7 +118,7 @@ func (f Finding) String() string { return "RDS " + f.Verdict.String() + " - " + 
 // Unknown is the finding of a check that could not be made.
 func Unknown(err error) Finding {
 	// A line of a plugin ends at "|", where the performance data begins.
-	return Finding{VerdictUnknown, Plain(strings.NewReplacer("|", "/", "\n", " ").Replace(err.Error()))}
+	return Finding{VerdictUnknown, plain.Text(strings.NewReplacer("|", "/", "\n", " ").Replace(err.Error()))}
 }
 
 // Run measures in the later snapshot or, if the metric compares, from the earlier to the later.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdskit/rdskit/internal/plain"
 	"github.com/rdskit/rdskit/rdsinfo"
 )
 
@@ -84,7 +85,7 @@ func (d *Diff) Print(w io.Writer) error {
 		}
 		p.end()
 		for _, c := range counters {
-			p.row.text(32, Plain(c.Name))
+			p.row.text(32, plain.Text(c.Name))
 			p.row.uint(20, c.Before)
 			p.row.uint(20, c.After)
 			optional(p, 20, c.Moved)
@@ -122,7 +123,7 @@ func (d *Diff) Print(w io.Writer) error {
 	if settings := d.settings(); len(settings) > 0 {
 		p.title("Settings:")
 		for _, s := range settings {
-			p.row.text(0, fmt.Sprintf("%s: %q -> %q", Plain(s.name), s.before, s.after))
+			p.row.text(0, fmt.Sprintf("%s: %q -> %q", plain.Text(s.name), s.before, s.after))
 			p.end()
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdskit/rdskit/internal/plain"
 	"github.com/rdskit/rdskit/rdsinfo"
 )
 
@@ -143,7 +144,7 @@ func (f *Frame) Lines() []string {
 		lines = append(lines, line)
 	}
 	for _, c := range f.Counters {
-		lines = append(lines, fmt.Sprintf("%s counter %s %s/s is %d", at, Plain(c.Name), rateText(f.delta.Rate(c)), c.After))
+		lines = append(lines, fmt.Sprintf("%s counter %s %s/s is %d", at, plain.Text(c.Name), rateText(f.delta.Rate(c)), c.After))
 	}
 	for _, c := range f.PortCounters {
 		lines = append(lines, fmt.Sprintf("%s port %s/%d %s %s/s is %d", at, c.Device, c.Port, c.Name, f.portRate(c), c.Value))
@@ -212,7 +213,7 @@ func (f *Frame) Screen(title string, width, height int) []string {
 		add()
 		counters("Counter", "PerSecond", "Value")
 		for _, c := range f.Counters {
-			counters(Plain(c.Name), rateText(f.delta.Rate(c)), c.After)
+			counters(plain.Text(c.Name), rateText(f.delta.Rate(c)), c.After)
 		}
 	}
 	if len(f.PortCounters) > 0 {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rdskit/rdskit/internal/plain"
 	"github.com/rdskit/rdskit/rdsinfo"
 )
 
@@ -309,7 +310,7 @@ func (j *RDMAJoin) columns() []column {
 
 // orDash keeps a cell from being empty, or more than one word on a line.
 func orDash(text string) string {
-	text = strings.ReplaceAll(Plain(text), " ", "?")
+	text = strings.ReplaceAll(plain.Text(text), " ", "?")
 	if text == "" {
 		return "-"
 	}

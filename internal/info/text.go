@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rdskit/rdskit/internal/plain"
 	"github.com/rdskit/rdskit/rdsinfo"
 )
 
@@ -136,7 +137,7 @@ func (p *textPrinter) counters(counters []rdsinfo.Counter) {
 	p.row.text(16, "Value")
 	p.end()
 	for _, c := range counters {
-		p.row.text(width, Plain(c.Name))
+		p.row.text(width, plain.Text(c.Name))
 		p.row.uint(16, c.Value)
 		p.end()
 	}
@@ -200,7 +201,7 @@ func (p *textPrinter) sockets(sockets []rdsinfo.Socket) {
 			p.row.text(16, commands)
 		case p.Layout == Layout23:
 			optional(p, 10, k.PID)
-			p.row.text(16, Plain(k.Command.String()))
+			p.row.text(16, plain.Text(k.Command.String()))
 		}
 		p.joinedCells(ends{local: k.Bound, remote: k.Connected})
 		p.end()
@@ -218,7 +219,7 @@ func processTexts(processes []rdsinfo.Process) (pids, commands string) {
 			commands += ","
 		}
 		pids += strconv.Itoa(p.PID)
-		commands += Plain(p.Command)
+		commands += plain.Text(p.Command)
 	}
 	return pids, commands
 }
@@ -393,7 +394,7 @@ func (p *textPrinter) paths(connections []rdsinfo.PathConnection) {
 		}
 		width := p.addrWidth()
 		p.row.b = fmt.Appendf(p.row.b, "\t%*s %*s %4s %7s\n", width, "LocalAddr", width, "RemoteAddr", "Tos", "Trans")
-		p.row.b = fmt.Appendf(p.row.b, "\t%*s %*s %4d %7s\n", width, c.Local, width, c.Remote, c.TOS, Plain(c.Transport))
+		p.row.b = fmt.Appendf(p.row.b, "\t%*s %*s %4d %7s\n", width, c.Local, width, c.Remote, c.TOS, plain.Text(c.Transport))
 		p.row.b = fmt.Appendf(p.row.b, "\n%-4s %-24s %-24s %-24s %-10s %-6s %-11s %s\n",
 			"P", "Connected@", "Attempt@", "Reset@", "Attempts", "RDS", "Down(Secs)", "Reason")
 		p.write()

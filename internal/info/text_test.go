@@ -110,3 +110,25 @@ func ours(t *testing.T, name, text string) string {
 	}
 	return text
 }
+
+func TestNamesOfProgramsStayOnTheirLine(t *testing.T) {
+	s := readCapture(t, "uml-6.1.176-tcp")
+	processes := make(map[uint64][]rdsinfo.Process)
+	sockets, err := s.Sockets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range sockets {
+		processes[k.Inode] = []rdsinfo.Process{{PID: 1, Command: "a\x1b[2J\nb\u009b1m"}}
+	}
+	var plain, named strings.Builder
+	if err := (&Text{}).Print(&plain, s, rdsinfo.Sockets); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Text{Joins: Joins{Processes: processes}}).Print(&named, s, rdsinfo.Sockets); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(plain.String(), "\n") != strings.Count(named.String(), "\n") || strings.Contains(named.String(), "\x1b") {
+		t.Errorf("the names of programs show as %q", named.String())
+	}
+}

@@ -1,14 +1,15 @@
-package info
+// Package plain makes text that others chose fit to be shown.
+package plain
 
 import (
 	"strings"
 	"unicode"
 )
 
-// Plain shows text that others chose, such as the name of a program or what a bundle holds, on
+// Text shows text that others chose, such as the name of a program or what a bundle holds, on
 // one line and without what a terminal would obey: control characters, and those that turn the order of
 // what is read.
-func Plain(text string) string {
+func Text(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return '?'

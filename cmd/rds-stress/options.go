@@ -103,6 +103,7 @@ func newOptions(stdout, stderr io.Writer) *options {
 		useNotify:      flag(0),
 		cacheMRs:       flag(0),
 		alignment:      cli.Number{Max: stress.MaxAlignment - 1},
+		outliers:       cli.Number{Max: u32},
 		connectRetries: cli.Number{Max: u32},
 		congMonitor:    flag(1),
 		abortAfter:     cli.Number{Max: u32},
@@ -215,6 +216,8 @@ func (o *options) check(operands []string) error {
 		return &cli.UsageError{Reason: "-4 and -6 exclude each other"}
 	case o.json && o.csv || o.json && o.perfdata || o.csv && o.perfdata:
 		return &cli.UsageError{Reason: "--json, --csv and --show-perfdata exclude each other"}
+	case o.reqSize.IsSet() && o.sizes.max.IsSet():
+		return &cli.UsageError{Reason: "-q and --size-range exclude each other"}
 	case o.self && (!active || o.recv == ""):
 		return usage("--self", "needs two addresses of this host: -r and -s")
 	case o.self && o.serve:
@@ -238,8 +241,8 @@ type rateValue float64
 
 func (v *rateValue) Set(s string) error {
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(f > 0 && f <= stress.MaxRate) {
-		return errors.New("not a rate: want a number of requests a second, above 0 and at most 1e9")
+	if err != nil || !(f >= stress.MinRate && f <= stress.MaxRate) {
+		return errors.New("not a rate: want a number of requests a second, from 0.001 to 1e9")
 	}
 	*v = rateValue(f)
 	return nil
@@ -287,6 +290,9 @@ func (l *prefixList) Set(s string) error {
 	p, err := netip.ParsePrefix(s)
 	if err != nil {
 		return errors.New("not a network: want an address such as 10.0.0.1, or a prefix such as 10.0.0.0/24")
+	}
+	if a, bits := p.Addr(), p.Bits()-96; a.Is4In6() && bits >= 0 {
+		p = netip.PrefixFrom(a.Unmap(), bits)
 	}
 	*l = append(*l, p.Masked())
 	return nil

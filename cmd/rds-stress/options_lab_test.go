@@ -116,11 +116,14 @@ func TestTheCongestionMonitorIsAskedForByBothSides(t *testing.T) {
 	}
 }
 
-// --strict ends at the first fault: here of a stranger that sends to a task's port.
+// --strict ends at the first fault of either side: here of a stranger that sends to a task's port.
 func TestStrictEndsAtTheFirstFault(t *testing.T) {
 	needHosts(t, 3)
-	for _, strict := range []bool{true, false} {
-		port := map[bool]int{true: 8700, false: 8720}[strict]
+	for _, tt := range []struct {
+		strict     bool
+		host, port int
+	}{{true, 1, 8700}, {true, 2, 8710}, {false, 1, 8720}} {
+		strict, port := tt.strict, tt.port
 		args := []string{"-r", "10.9.0.1", "-s", "10.9.0.2", "-p", fmt.Sprint(port), "--connect-retries", "10", "-T", "6", "--warmup", "0.2", "--json"}
 		if strict {
 			args = append(args, "--strict")
@@ -130,24 +133,28 @@ func TestStrictEndsAtTheFirstFault(t *testing.T) {
 		watch := newWatch(client, `"interval"`)
 		active := labtest.StartOn(t, 1, client)
 		watch.wait(t)
-		sendStray(t, 3, port+1)
+		sendStray(t, 3, labtest.Host(t, tt.host), port+1)
 		a, p := active.Finish(t), server.Finish(t)
 		a.Stdout = watch.String()
 		e := end(t, a)
-		if a.Status != 1 || e.OK || e.Faults.Foreign == 0 || len(objects[jsonFinding](t, a, "finding")) == 0 {
-			t.Errorf("strict %v: status %d, %+v\n%s", strict, a.Status, e.Faults, a.Stderr)
+		faults, told := e.Faults, len(objects[jsonFinding](t, a, "finding")) > 0
+		if tt.host == 2 {
+			faults, told = e.PeerFaults, strings.Contains(p.Stderr, "answers no request")
+		}
+		if a.Status != 1 || e.OK || faults == nil || faults.Foreign == 0 || !told {
+			t.Errorf("%+v: status %d, %+v\n%s", tt, a.Status, faults, a.Stderr)
 		}
 		if p.Status != 1 {
-			t.Errorf("strict %v: passive side %d: %s", strict, p.Status, p.Stderr)
+			t.Errorf("%+v: passive side %d: %s", tt, p.Status, p.Stderr)
 		}
 		if ended := time.Duration(e.Elapsed) < 4*time.Second; ended != strict {
-			t.Errorf("strict %v: measured for %v of 6 s", strict, time.Duration(e.Elapsed))
+			t.Errorf("%+v: measured for %v of 6 s", tt, time.Duration(e.Elapsed))
 		}
 	}
 }
 
-// sendStray sends an RDS message from host n to a port of host 1.
-func sendStray(t *testing.T, n, port int) {
+// sendStray sends an RDS message from host n to a port of another.
+func sendStray(t *testing.T, n int, to *labtest.Machine, port int) {
 	t.Helper()
 	err := labtest.Host(t, n).Do(func() error {
 		conn, err := rdssock.Listen(netip.AddrPortFrom(labtest.Host(t, n).IPv4(), 0), nil)
@@ -155,7 +162,7 @@ func sendStray(t *testing.T, n, port int) {
 			return err
 		}
 		defer conn.Close()
-		if _, err := conn.WriteToAddrPort([]byte("stray"), netip.AddrPortFrom(labtest.Host(t, 1).IPv4(), uint16(port))); err != nil {
+		if _, err := conn.WriteToAddrPort([]byte("stray"), netip.AddrPortFrom(to.IPv4(), uint16(port))); err != nil {
 			return err
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -323,31 +330,46 @@ func TestRequestsThatNobodyAnswersFailTheRun(t *testing.T) {
 	}
 }
 
+// startMute starts the side that waits, on host 2, and has a C peer on host 1 begin a run that sends no message. What is
+// not set of its options is.
+func startMute(t *testing.T, o wire.Options, args ...string) (passive *labtest.Process, c *control.Conn) {
+	t.Helper()
+	cmd := labtest.Command(t, append(args, "-r", "10.9.0.2", "-p", fmt.Sprint(o.Port))...)
+	listening := newWatch(cmd, "waiting for incoming connection")
+	passive = labtest.StartOn(t, 2, cmd)
+	listening.wait(t)
+	o.SendAddr, o.RecvAddr = netip.MustParseAddr("10.9.0.2"), netip.MustParseAddr("10.9.0.1")
+	o.Depth, o.ReqSize, o.AckSize, o.RDMAVector, o.CongMonitor, o.Sender, o.Tasks = 1, 64, uint32(wire.Async), 1, true, wire.SenderC, 1
+	err := labtest.Host(t, 1).Do(func() (err error) {
+		c, err = (&control.Dialer{}).Dial(t.Context(), netip.AddrPortFrom(o.SendAddr, o.Port))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := c.SendOptions(&o, wire.Short); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Go(1); err != nil {
+		t.Fatal(err)
+	}
+	return passive, c
+}
+
+// The kernel of one that is stopped keeps the connection.
+func TestACPeerThatSendsNothingIsNoticed(t *testing.T) {
+	needHosts(t, 2)
+	passive, _ := startMute(t, wire.Options{Port: 8880, Simplex: true}, "--give-up", "500ms")
+	if r := passive.Finish(t); r.Status != 1 || !strings.Contains(r.Stderr, "the run broke off: the peer is gone: nothing has arrived for") {
+		t.Errorf("status %d: %s", r.Status, r.Stderr)
+	}
+}
+
 func TestACPeerThatEndsBeforeItsTimeFailsTheRun(t *testing.T) {
 	needHosts(t, 2)
 	for port, seconds := range map[uint16]uint32{8865: 30, 8870: 0} {
-		cmd := labtest.Command(t, "-r", "10.9.0.2", "-p", fmt.Sprint(port))
-		listening := newWatch(cmd, "waiting for incoming connection")
-		passive := labtest.StartOn(t, 2, cmd)
-		listening.wait(t)
-		var c *control.Conn
-		err := labtest.Host(t, 1).Do(func() (err error) {
-			c, err = (&control.Dialer{}).Dial(t.Context(), netip.AddrPortFrom(netip.MustParseAddr("10.9.0.2"), port))
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		if err := c.SendOptions(&wire.Options{
-			Depth: 1, ReqSize: 64, AckSize: uint32(wire.Async), RDMAVector: 1, CongMonitor: true, Sender: wire.SenderC, Time: seconds, Port: port, Tasks: 1,
-			SendAddr: netip.MustParseAddr("10.9.0.2"), RecvAddr: netip.MustParseAddr("10.9.0.1"),
-		}, wire.Short); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := c.Go(1); err != nil {
-			t.Fatal(err)
-		}
+		passive, c := startMute(t, wire.Options{Port: port, Time: seconds})
 		c.Close()
 		r := passive.Finish(t)
 		if broke := strings.Contains(r.Stderr, "the peer ended the run"); broke != (seconds > 0) || (r.Status == 1) != broke {

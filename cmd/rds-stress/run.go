@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -88,6 +89,7 @@ func (o *options) run(c *cli.Context) error {
 	var sum *stress.Summary
 	switch {
 	case o.send == "":
+		o.tellIdle(c)
 		sum, err = o.wait(ctx, namespace, notify)
 	case o.reset:
 		return o.resetConnection(ctx, namespace)
@@ -145,10 +147,24 @@ func (o *options) explain(err error) error {
 	return err
 }
 
+// tellIdle names options that have no effect without -s. Those that C has are taken in silence, as by C: scripts give both sides
+// the same.
+func (o *options) tellIdle(c *cli.Context) {
+	var idle []string
+	for _, name := range []string{"rate", "size-range", "crc", "strict", "warmup", "interval", "seed", "rx-path", "peer-version"} {
+		if c.IsSet(name) {
+			idle = append(idle, "--"+name)
+		}
+	}
+	if len(idle) > 0 {
+		fmt.Fprintf(o.stderr, "rds-stress: without effect here, since the side with -s says what a run is to be: %s\n", strings.Join(idle, ", "))
+	}
+}
+
 // wait is the passive side.
 func (o *options) wait(ctx context.Context, namespace int, notify func(stress.Event)) (*stress.Summary, error) {
 	p := &stress.Passive{
-		Port: uint16(o.port.Value), Allow: o.allow, NetNS: namespace, Transport: rdssock.Transport(o.transport),
+		Port: uint16(o.port.Value), Allow: o.allow, NetNS: namespace, Patience: o.giveUp.Duration, Transport: rdssock.Transport(o.transport),
 		Processors: o.cpu || o.perfdata, Latencies: o.json || o.csv, OutlierAbove: o.outlierAbove(), MaxFindings: maxFindings, CancelSentTo: o.cancelSentTo,
 		AbortAfter: seconds(o.abortAfter), MaxMemory: int64(o.memory.Value), Trace: o.tell, Serve: o.serve, Version: version(), Notify: notify,
 	}
@@ -239,7 +255,8 @@ func (o *options) outlierAbove() time.Duration {
 	if !o.outliers.IsSet() {
 		return 0
 	}
-	return time.Duration(min(o.outliers.Value, 1<<40)) * time.Microsecond
+	// Above 0 is all that takes any time.
+	return max(time.Duration(o.outliers.Value)*time.Microsecond, time.Nanosecond)
 }
 
 func seconds(n cli.Number) time.Duration { return time.Duration(n.Value) * time.Second }

@@ -126,7 +126,7 @@ var errNotRDSKit = errors.New("the peer is not rdskit's rds-stress")
 // Run goes through a run. The summary is nil if it did not come to one.
 func (a *Active) Run(ctx context.Context) (*Summary, error) {
 	cfg := &a.Config
-	a.Plan.patience = cfg.GiveUp
+	a.Plan.patience, a.Plan.asks = cfg.GiveUp, !a.Options.Simplex
 	s := &session{cfg: cfg, plan: a.Plan, active: true, notify: a.Notify, conn: a.Conn}
 	if s.conn == nil {
 		if err := a.connect(ctx, s); err != nil {
@@ -273,15 +273,15 @@ func (a *Active) agree(s *session) error {
 	if err != nil {
 		return err
 	}
-	s.summary.PeerVersion = h.Version
+	s.summary.PeerVersion = string(h.Version)
 	return meet(s.conn)
 }
 
 func (a *Active) hello() *hello {
 	c := &a.Config
 	return &hello{
-		Version: a.Version, Address: c.Local.WithZone(""), TOS: c.TOS, MinReqSize: c.MinReqSize, CRC: c.Shape.CRC,
+		Version: Said(a.Version), Address: c.Local.WithZone(""), TOS: c.TOS, MinReqSize: c.MinReqSize, CRC: c.Shape.CRC,
 		Bursty: c.Bursty, SyncBursty: c.SyncBursty, RXPath: c.RXPath, Rate: c.Rate, GiveUpNs: int64(c.GiveUp),
-		WarmUpNs: int64(a.Plan.WarmUp), IntervalNs: int64(a.Plan.Interval), Seed: c.Seed,
+		WarmUpNs: int64(a.Plan.WarmUp), IntervalNs: int64(a.Plan.Interval), Seed: c.Seed, Strict: c.StopOnFinding,
 	}
 }

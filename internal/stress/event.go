@@ -118,7 +118,7 @@ type Verdict struct {
 	Lost        uint64 `json:"lost"`
 	Undelivered uint64 `json:"undelivered"`
 	Unanswered  int    `json:"unanswered"`
-	Error       string `json:"error,omitempty"`
+	Error       Said   `json:"error,omitempty"`
 }
 
 // Faulty reports whether a message was not as it should be.

@@ -13,7 +13,7 @@ import (
 // hello is what two of rdskit agree on beyond wire.Options. The active side says what is to be,
 // the passive side only its Version.
 type hello struct {
-	Version    string     `json:"version"`
+	Version    Said       `json:"version"`
 	Address    netip.Addr `json:"address"` // of the sender's RDS sockets, without zone
 	TOS        uint8      `json:"tos"`
 	MinReqSize int        `json:"min_request_size"`
@@ -26,6 +26,7 @@ type hello struct {
 	WarmUpNs   int64      `json:"warm_up_ns"`
 	IntervalNs int64      `json:"interval_ns"`
 	Seed       uint64     `json:"seed"`
+	Strict     bool       `json:"strict"`
 }
 
 const helloLimit = 16 << 10
@@ -37,7 +38,7 @@ func (h *hello) check(o *wire.Options) error {
 		return errors.New("the peer names no address")
 	case h.MinReqSize < int(wire.Basic) || h.MinReqSize > int(o.ReqSize):
 		return fmt.Errorf("requests of %d to %d bytes are impossible", h.MinReqSize, o.ReqSize)
-	case !(h.Rate >= 0 && h.Rate <= MaxRate):
+	case h.Rate != 0 && !(h.Rate >= MinRate && h.Rate <= MaxRate):
 		return fmt.Errorf("a rate of %v is impossible", h.Rate)
 	case h.WarmUpNs < 0 || h.WarmUpNs > int64(MaxWarmUp) || h.IntervalNs < int64(MinInterval) || h.GiveUpNs < 0:
 		return errors.New("the peer names an impossible time")
@@ -45,8 +46,11 @@ func (h *hello) check(o *wire.Options) error {
 	return nil
 }
 
-// MaxRate is the highest Config.Rate.
-const MaxRate = 1e9
+// MinRate and MaxRate are the lowest and the highest Config.Rate.
+const (
+	MinRate = 0.001
+	MaxRate = 1e9
+)
 
 // helloTime is what the passive side has to open its sockets, and both to warm them up.
 const helloTime = 15 * time.Second

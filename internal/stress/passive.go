@@ -23,6 +23,10 @@ type Passive struct {
 	Allow []netip.Prefix
 	NetNS int
 
+	// Patience is how long nothing may arrive of a C peer before the run breaks off; 0 is for ever. One of rdskit says
+	// itself that it is there.
+	Patience time.Duration
+
 	Transport    rdssock.Transport
 	Processors   bool
 	Latencies    bool
@@ -121,7 +125,7 @@ func (p *Passive) agree(ctx context.Context, s *session, offer *control.Offer) e
 		s.run, err = Open(cfg)
 		return err
 	}
-	s.plan.patience = DefaultGiveUp
+	s.plan.patience, s.plan.asks = p.Patience, true
 	if o := &offer.Options; o.Time > 0 {
 		s.plan.until = DefaultWarmUp + time.Duration(o.Time)*time.Second
 	}
@@ -180,17 +184,17 @@ func (p *Passive) agreeWithRDSKit(ctx context.Context, s *session, offer *contro
 	if err != nil {
 		return err
 	}
-	s.summary.PeerVersion = h.Version
+	s.summary.PeerVersion = string(h.Version)
 	cfg.Peer, cfg.TOS, cfg.MinReqSize = h.Address, h.TOS, h.MinReqSize
 	if zone := offer.RemoteAddr().Addr().Zone(); zone != "" {
 		cfg.Peer = cfg.Peer.WithZone(zone)
 	}
 	cfg.Shape.CRC, cfg.Bursty, cfg.SyncBursty, cfg.RXPath = h.CRC, h.Bursty, h.SyncBursty, h.RXPath
-	cfg.Rate, cfg.GiveUp, cfg.Seed = h.Rate, time.Duration(h.GiveUpNs), h.Seed+1
+	cfg.Rate, cfg.GiveUp, cfg.Seed, cfg.StopOnFinding = h.Rate, time.Duration(h.GiveUpNs), h.Seed+1, h.Strict
 	s.plan.WarmUp, s.plan.Interval = time.Duration(h.WarmUpNs), time.Duration(h.IntervalNs)
 	fail := func(err error) error {
 		// The peer hears why, if it still listens.
-		_ = s.conn.Send(frame{Type: frameHello, Error: err.Error()})
+		_ = s.conn.Send(frame{Type: frameHello, Error: Said(err.Error())})
 		return err
 	}
 	if err := cfg.Check(); err != nil {
@@ -205,7 +209,7 @@ func (p *Passive) agreeWithRDSKit(ctx context.Context, s *session, offer *contro
 	if s.run, err = Open(cfg); err != nil {
 		return fail(err)
 	}
-	if err := s.conn.Send(frame{Type: frameHello, Hello: &hello{Version: p.Version, Address: cfg.Local.WithZone("")}}); err != nil {
+	if err := s.conn.Send(frame{Type: frameHello, Hello: &hello{Version: Said(p.Version), Address: cfg.Local.WithZone("")}}); err != nil {
 		return err
 	}
 	s.run.Warm(ctx)

@@ -45,6 +45,7 @@ type Run struct {
 	mu       sync.Mutex
 	findings []Finding
 	outliers []time.Duration
+	more     int // outliers that are not kept
 	err      error
 	stop     chan struct{} // closed on an error, and on a finding with StopOnFinding
 }
@@ -367,9 +368,9 @@ func (r *Run) Gap() (longest, recovery time.Duration) {
 	return longest, recovery
 }
 
-// Silence is how long nothing has arrived although requests wait for an answer.
-func (r *Run) Silence() time.Duration {
-	if r.Pending() == 0 {
+// Silence is how long nothing has arrived although requests wait for an answer, or the peer sends some all the time.
+func (r *Run) Silence(asked bool) time.Duration {
+	if !asked && r.Pending() == 0 {
 		return 0
 	}
 	last := slices.Max(ask(r, func(w *worker) time.Duration { return w.gap.last }))
@@ -427,25 +428,28 @@ func (r *Run) finding(f Finding) {
 	}
 }
 
-// maxOutliers bounds how many are kept between two calls of Outliers.
+// maxOutliers bounds how many are kept between two calls of News.
 const maxOutliers = 1000
 
 func (r *Run) outlier(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.outliers) < maxOutliers {
-		r.outliers = append(r.outliers, d)
+	if len(r.outliers) == maxOutliers {
+		r.more++
+		return
 	}
+	r.outliers = append(r.outliers, d)
 }
 
-// News returns the findings and outliers since the last call, at most MaxFindings of the former in all.
-func (r *Run) News() (findings []Finding, outliers []time.Duration) {
+// News returns the findings and outliers since the last call, at most MaxFindings of the former in all, and how many
+// more outliers there were.
+func (r *Run) News() (findings []Finding, outliers []time.Duration, more int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	findings, outliers = r.findings, r.outliers
+	findings, outliers, more = r.findings, r.outliers, r.more
 	r.cfg.MaxFindings -= len(findings)
-	r.findings, r.outliers = nil, nil
-	return findings, outliers
+	r.findings, r.outliers, r.more = nil, nil, 0
+	return findings, outliers, more
 }
 
 // Close ends the workers and closes the sockets. What the peer's kernel has not

@@ -28,7 +28,7 @@ func Self(ctx context.Context, a *Active) (*Summary, error) {
 		MinReqSize: c.MinReqSize, Requests: !a.Options.Simplex, Rate: c.Rate, Bursty: c.Bursty, SyncBursty: c.SyncBursty,
 		GiveUp: c.GiveUp, Seed: c.Seed + 1, Transport: c.Transport, TOS: c.TOS, NetNS: c.NetNS,
 		NoCongMonitor: c.NoCongMonitor, RXPath: c.RXPath, LocalPeer: c.LocalPeer,
-		CancelSentTo: c.CancelSentTo,
+		CancelSentTo: c.CancelSentTo, StopOnFinding: c.StopOnFinding,
 	}
 	passive := make(chan error, 1)
 	go func() { passive <- serveSelf(ctx, control.NewConn(there), other, a.Plan, a.Version) }()
@@ -64,10 +64,10 @@ func serveSelf(ctx context.Context, conn *control.Conn, cfg *Config, plan Plan, 
 	}
 	var err error
 	if s.run, err = Open(cfg); err != nil {
-		_ = conn.Send(frame{Type: frameHello, Error: err.Error()})
+		_ = conn.Send(frame{Type: frameHello, Error: Said(err.Error())})
 		return err
 	}
-	if err = conn.Send(frame{Type: frameHello, Hello: &hello{Version: version, Address: cfg.Local}}); err == nil {
+	if err = conn.Send(frame{Type: frameHello, Hello: &hello{Version: Said(version), Address: cfg.Local}}); err == nil {
 		s.run.Agree(true)
 		err = meet(conn)
 	}

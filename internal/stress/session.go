@@ -26,8 +26,9 @@ type Plan struct {
 	Latencies bool
 
 	// A C peer says nothing while the run goes on. until is when it means to end it, counted from the start, 0 if that is not
-	// known, and patience how long it may leave requests without an answer, 0 for ever.
+	// known, and patience how long nothing may arrive of it that has to, 0 for ever: answers and, if it asks, its requests.
 	until, patience time.Duration
+	asks            bool
 }
 
 // silence is how long a peer of rdskit may say nothing: it speaks once a second. TCP gets over a cut of two seconds
@@ -38,7 +39,7 @@ const silence = 7 * time.Second
 type frame struct {
 	Type     string   `json:"type"` // wait, hello, ready, beat, hurry, stop, sent, verdict
 	Hello    *hello   `json:"hello,omitempty"`
-	Error    string   `json:"error,omitempty"`
+	Error    Said     `json:"error,omitempty"`
 	Canceled bool     `json:"canceled,omitempty"` // of stop: messages that were queued, which will not arrive
 	Sent     []uint32 `json:"sent,omitempty"`
 	Verdict  *Verdict `json:"verdict,omitempty"`
@@ -76,6 +77,7 @@ type session struct {
 	summary Summary
 
 	began     time.Time
+	asked     bool          // a C peer has begun to send requests, which it does as fast as they are answered
 	hurried   chan struct{} // closed when somebody waits for the end
 	hurryOnce sync.Once
 	usage     Usage
@@ -106,9 +108,9 @@ var ErrPeerGone = errors.New("the peer is gone")
 var ErrPeerEnded = errors.New("the peer ended the run")
 
 // A PeerError is what went wrong on the other side, in its words.
-type PeerError struct{ Text string }
+type PeerError struct{ Text Said }
 
-func (e *PeerError) Error() string { return "the peer says: " + e.Text }
+func (e *PeerError) Error() string { return "the peer says: " + string(e.Text) }
 
 // main goes through the run, and returns what it came to.
 func (s *session) main(ctx context.Context) *Summary {
@@ -213,7 +215,7 @@ func (s *session) stuck() error {
 	if s.plan.patience == 0 {
 		return nil
 	}
-	if silence := s.run.Silence(); silence > s.plan.patience {
+	if silence := s.run.Silence(s.asked); silence > s.plan.patience {
 		return fmt.Errorf("%w: nothing has arrived for %.0f s", ErrPeerGone, silence.Seconds())
 	}
 	return nil
@@ -287,6 +289,7 @@ func (s *session) warmUp(ctx context.Context, abort <-chan time.Time) error {
 // measure samples until the end.
 func (s *session) measure(ctx context.Context, abort <-chan time.Time) error {
 	start := time.Now()
+	s.asked = s.plan.asks
 	s.usage = usageNow()
 	if s.plan.Processors {
 		s.procs, _ = ReadProcessors() // a failure shows in the first sample
@@ -358,11 +361,14 @@ func (s *session) sample(n int, elapsed, total time.Duration) {
 
 // news tells of what was found.
 func (s *session) news() {
-	findings, outliers := s.run.News()
+	findings, outliers, more := s.run.News()
 	for i := range findings {
 		s.tell(Event{Kind: Found, Finding: &findings[i]})
 	}
 	for _, rtt := range outliers {
 		s.tell(Event{Kind: Outlier, RTT: rtt})
+	}
+	if more > 0 {
+		s.note("%d more round trips were longer than --show-outliers", more)
 	}
 }

@@ -138,7 +138,7 @@ func (s *session) settle(drain context.Context, why error, canceled bool) (settl
 	defer cancel()
 	stop := frame{Type: frameStop, Canceled: canceled}
 	if why != nil && !isPeerError(why) {
-		stop.Error = why.Error()
+		stop.Error = Said(why.Error())
 	}
 	if err := s.conn.Send(stop); err != nil {
 		return false, fmt.Errorf("%w: %w", ErrPeerGone, err)
@@ -170,7 +170,7 @@ func (s *session) settle(drain context.Context, why error, canceled bool) (settl
 	sum := &s.summary
 	v := &Verdict{Stats: sum.Whole, Lost: sum.Lost, Undelivered: sum.Undelivered, Unanswered: sum.Unanswered}
 	if err != nil {
-		v.Error = err.Error()
+		v.Error = Said(err.Error())
 	}
 	if serr := s.conn.Send(frame{Type: frameVerdict, Verdict: v}); serr != nil {
 		return true, errors.Join(err, serr)

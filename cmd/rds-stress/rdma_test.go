@@ -281,3 +281,18 @@ func TestRDMAThatGoesWrongIsToldAndCounted(t *testing.T) {
 		})
 	}
 }
+
+// The operation may or may not have failed by the time that the passive side sees that the run is over.
+func TestRDMAThatFailsWhenAPeerOfCEndsIsNoFault(t *testing.T) {
+	labtest.Need(t, labtest.RDMA)
+	cmd := labtest.Command(t, "-r", labtest.HCA(t, 2).IPv4().String(), "-p", "6200", "--json")
+	server := labtest.StartOn(t, 0, cmd)
+	p := newBadPeer(t, 6200)
+	if _, err := p.conn.Socket().WriteToAddrPort(p.message(wire.RDMAWrite, 0x4711), p.to); err != nil {
+		t.Fatal(err)
+	}
+	p.control.Close()
+	if r := server.Finish(t); r.Status != 0 {
+		t.Errorf("status %d: %s", r.Status, r.Stderr)
+	}
+}

@@ -115,14 +115,6 @@ func (e *RegisterError) Error() string {
 // Unwrap returns the Errno.
 func (e *RegisterError) Unwrap() error { return e.Errno }
 
-const (
-	// connectPatience is how long the kernel may refuse to register memory, which it does while there
-	// is no connection, or the device has nothing free.
-	connectPatience = 10 * time.Second
-	minHold         = time.Millisecond
-	maxHold         = 100 * time.Millisecond
-)
-
 // A remote is the RDMA of a worker: on its own memory, which its requests offer, and on that of the peer.
 type remote struct {
 	w      *worker
@@ -138,9 +130,9 @@ type remote struct {
 	dest   uint64 // the key that came with a message
 	asking wire.RDMA
 
-	// Requests are held back until a time when the kernel could not register their memory.
-	held, refused time.Duration
-	refusals      int
+	connection connection
+	failures   []failure // that are not told yet
+	left       bool      // the peer has ended the run
 }
 
 func newRemote(w *worker) (*remote, error) {
@@ -240,7 +232,7 @@ func (m *remote) key(slot int) uint64 {
 
 // requested notes that the request was sent.
 func (m *remote) requested(n int, header []byte) {
-	m.refusals, m.refused = 0, 0
+	m.connection.took()
 	r := &m.asking
 	if r.Op == wire.NoRDMA {
 		return
@@ -265,41 +257,15 @@ func (m *remote) requested(n int, header []byte) {
 	m.flows[n].Asked(index, r)
 }
 
-// hold says whether a request that the kernel refused is to be tried again later, rather than when the
-// send buffer has room: for EAGAIN, it does so as well when it could register no memory.
+// hold says whether a request that the kernel refused is to be tried again later.
 func (m *remote) hold(errno syscall.Errno) bool {
-	if m.asking.Op == wire.NoRDMA {
-		return false
-	}
-	switch errno {
-	case syscall.EAGAIN:
-		if m.refusals++; m.refusals == 1 {
-			return false
-		}
-	case syscall.EINVAL, syscall.EBUSY: // the queue pair is not, or no longer, connected; or the region is not free yet
-		m.refusals++
-	default:
-		return false
-	}
-	now := m.w.run.now()
-	if m.refused == 0 {
-		m.refused = now
-	}
-	if errno != syscall.EAGAIN && now-m.refused > connectPatience {
-		return false
-	}
-	m.held = now + min(minHold<<min(m.refusals-1, 10), maxHold)
-	return true
+	return m.asking.Op != wire.NoRDMA && m.connection.hold(errno, m.w.run.now())
 }
 
 // ready reports whether requests may be sent.
-func (m *remote) ready() bool {
-	if m.held > 0 && m.w.run.now() < m.held {
-		return false
-	}
-	m.held = 0
-	return true
-}
+func (m *remote) ready() bool { return m.connection.ready(m.w.run.now(), m.ping) }
+
+func (m *remote) ping() bool { return m.w.sock.Send(nil, nil, &m.w.kernel) == 0 }
 
 // received takes in what a message without fault says of RDMA.
 func (m *remote) received(n int, data []byte, r *flow.Received) {
@@ -439,8 +405,8 @@ func (m *remote) completed(s cmsg.RDMAStatus) {
 	case s.Status == cmsg.StatusCanceled && m.w.canceled:
 		return
 	case s.Status != cmsg.StatusSuccess:
-		stats.RDMAFailed++
-		m.w.finding(Finding{Fault: flow.FailedRDMA, From: m.w.remotes[n], Seq: seq, Index: index, Length: int(bytes),
+		m.connection.breaks()
+		m.failed(Finding{Fault: flow.FailedRDMA, From: m.w.remotes[n], Seq: seq, Index: index, Length: int(bytes),
 			Detail: fmt.Sprintf("%v: %v", did.Op, s.Status)})
 		return
 	case did.Op == wire.RDMARead:
@@ -452,6 +418,48 @@ func (m *remote) completed(s cmsg.RDMAStatus) {
 		stats.RDMAOutBytes += bytes
 	}
 	m.w.lat.RDMA[RDMAOperation].Record(m.w.run.now() - time.Duration(job.Started))
+}
+
+// A failure is an operation that failed at a time.
+type failure struct {
+	at      time.Duration
+	finding Finding
+}
+
+// farewell is how soon after an operation has failed the peer may be seen to have ended the run, which excuses that. C
+// gives up its memory without a word when it ends: a second after it has sent its last request, or at once on SIGINT.
+const farewell = time.Second
+
+// failed notes that an operation failed.
+func (m *remote) failed(f Finding) {
+	switch {
+	case m.left:
+	case m.shape.Peer: // which ends when both have
+		m.tell(f)
+	default:
+		m.failures = append(m.failures, failure{m.w.run.now(), f})
+	}
+}
+
+func (m *remote) tell(f Finding) {
+	m.w.stats.RDMAFailed++
+	m.w.finding(f)
+}
+
+// tellFailures tells of the failures that the end of the peer does not explain, or of all.
+func (m *remote) tellFailures(all bool) {
+	for len(m.failures) > 0 && (all || m.w.run.now()-m.failures[0].at > farewell) {
+		m.tell(m.failures[0].finding)
+		m.failures = m.failures[1:]
+	}
+}
+
+// excuse notes that the peer has ended the run, and returns how many failures that explains.
+func (m *remote) excuse() int {
+	m.tellFailures(false)
+	n := len(m.failures)
+	m.failures, m.left = nil, true
+	return n
 }
 
 // underWay is how many operations have not ended.

@@ -368,6 +368,25 @@ func (r *Run) Gap() (longest, recovery time.Duration) {
 	return longest, recovery
 }
 
+// Excuse has the RDMA operations that have just failed, and those that fail from now on, not count, if the peer has left
+// and that explains them. It returns how many there are.
+func (r *Run) Excuse(left bool) int {
+	n := 0
+	for _, excused := range ask(r, func(w *worker) (n int) {
+		switch {
+		case w.remote == nil:
+		case left:
+			n = w.remote.excuse()
+		default:
+			w.remote.tellFailures(true)
+		}
+		return n
+	}) {
+		n += excused
+	}
+	return n
+}
+
 // Silence is how long nothing has arrived although requests wait for an answer, or the peer sends some all the time.
 func (r *Run) Silence(asked bool) time.Duration {
 	if !asked && r.Pending() == 0 {

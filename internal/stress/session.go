@@ -73,6 +73,7 @@ type session struct {
 	gone    chan error // why the connection ended
 	ended   chan struct{}
 	stopped bool // the peer has said stop
+	left    bool // the peer, of rds-tools, has ended the run
 	torn    bool // either side canceled what it had queued
 	summary Summary
 
@@ -174,6 +175,7 @@ func (s *session) wait(ctx context.Context, until time.Time, abort <-chan time.T
 				if s.active || s.early() {
 					return ErrPeerEnded
 				}
+				s.left = true
 				return errDone
 			}
 			return fmt.Errorf("%w: %w", ErrPeerGone, err)

@@ -80,6 +80,10 @@ func (s *session) end(why error) {
 			why = fmt.Errorf("%w for %v", errUnanswered, drainPatience)
 		}
 	}
+	s.run.Hush()
+	if n := s.run.Excuse(s.left); n > 0 {
+		s.note("%d RDMA operations failed because the peer had ended: they do not count", n)
+	}
 	if !settled {
 		b, _ := s.run.Balance(nil)
 		s.balance(&b)

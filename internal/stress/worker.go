@@ -42,6 +42,7 @@ type worker struct {
 	sock    *transport.Socket
 	remotes []netip.AddrPort
 	names   []transport.Name // of remotes
+	kernel  transport.Name   // of the peer's kernel, which answers pings
 	base    int              // the port of the peer's task 0
 	dialect cmsg.Dialect
 	sizes   *rand.Rand // nil if they do not vary
@@ -113,6 +114,7 @@ func newWorker(r *Run, task int) (*worker, error) {
 			return nil, err
 		}
 	}
+	w.kernel = transport.NewName(netip.AddrPortFrom(c.Peer.WithZone(""), 0), zone)
 	if c.RDMA.Size > 0 {
 		if w.remote, err = newRemote(w); err != nil {
 			w.close()
@@ -182,6 +184,9 @@ func (w *worker) turn(phase phase) time.Duration {
 		w.send(phase)
 	}
 	w.expire()
+	if w.remote != nil {
+		w.remote.tellFailures(false)
+	}
 	if w.sends == 0 || w.readable && w.burst.receives() {
 		return 0
 	}
@@ -205,8 +210,8 @@ func (w *worker) waitTime(phase phase) time.Duration {
 	if !w.burst.receives() {
 		wait = min(wait, time.Millisecond)
 	}
-	if w.remote != nil && w.remote.held > 0 {
-		wait = min(wait, w.remote.held-w.run.now())
+	if w.remote != nil && w.remote.connection.held > 0 {
+		wait = min(wait, w.remote.connection.held-w.run.now())
 	}
 	return max(wait, 0)
 }
@@ -296,6 +301,9 @@ func (w *worker) answered(now, sent time.Duration) {
 // stranger notes a message that is of no flow, unless it is the answer to a ping.
 func (w *worker) stranger(from netip.AddrPort) {
 	if from.Port() == 0 {
+		if w.remote != nil {
+			w.remote.connection.answered()
+		}
 		return
 	}
 	w.stats.Foreign++

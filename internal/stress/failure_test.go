@@ -44,7 +44,7 @@ func TestOperationsThatFailWhenAPeerOfCEndsDoNotCount(t *testing.T) {
 			if diff := cmp.Diff(tt.outcome, outcome{int(w.stats.RDMAFailed), excused}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if findings, _ := run.News(); len(findings) != tt.outcome.Told {
+			if findings, _, _ := run.News(); len(findings) != tt.outcome.Told {
 				t.Errorf("%d findings, want %d", len(findings), tt.outcome.Told)
 			}
 			end()

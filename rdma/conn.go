@@ -129,6 +129,9 @@ func (c *Conn) Close() error {
 // as the device tries (net/rds/send.c:rds_send_drop_to). If ctx ends first the
 // error is ctx's, the kernel goes on waiting, and Close waits for it.
 func (c *Conn) Cancel(ctx context.Context, peer netip.AddrPort) error {
+	if err := alive(ctx); err != nil {
+		return c.opError("rdma-cancel", peer, err)
+	}
 	done := make(chan error, 1)
 	go func() { done <- c.cancel(peer) }()
 	var err error
@@ -156,6 +159,9 @@ func (c *Conn) cancel(peer netip.AddrPort) error {
 // error, or the Conn is closed. A program needs it that goes by Done functions
 // alone and neither receives nor waits.
 func (c *Conn) DeliverCompletions(ctx context.Context) error {
+	if err := alive(ctx); err != nil {
+		return c.opError("rdma-wait", netip.AddrPort{}, err)
+	}
 	var never rdssock.Completion
 	c.sock.ExpectCompletion(&never, nil)
 	defer never.Forget()
@@ -171,6 +177,9 @@ const controlSize = 256
 // Receive waits for a message like rdssock.Conn.ReadMsgContext, and returns with it
 // the key that its sender gave along with Offer, or 0.
 func (c *Conn) Receive(ctx context.Context, b []byte) (n int, key cmsg.Key, src netip.AddrPort, err error) {
+	if ctx == nil {
+		return 0, 0, netip.AddrPort{}, c.opError("read", netip.AddrPort{}, ErrNoContext)
+	}
 	control := c.controls.Get().(*[controlSize]byte)
 	defer c.controls.Put(control)
 	n, oobn, flags, src, err := c.sock.ReadMsgContext(ctx, b, control[:])

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -35,12 +36,18 @@ var (
 	// Operation or Registration is under way already.
 	ErrInUse = errors.New("in use")
 
+	// ErrNotStarted says that there is no operation to wait for.
+	ErrNotStarted = errors.New("the operation was not started")
+
 	// ErrNotMapped says that memory is not a shared mapping: Go heap, a stack, or
-	// private memory of another kind.
+	// private memory of another kind, or what a file had before it became shorter.
 	ErrNotMapped = errors.New("not a shared mapping")
 
 	// ErrRange says that a Slice or an offset is outside of the memory.
 	ErrRange = errors.New("out of range")
+
+	// ErrNoContext says that the context is nil.
+	ErrNoContext = errors.New("the context is nil")
 
 	// ErrRegionClosed says that the Region was closed. It also answers to net.ErrClosed.
 	ErrRegionClosed = fmt.Errorf("region closed: %w", net.ErrClosed)
@@ -145,6 +152,14 @@ func (e *hintError) Timeout() bool {
 // refuse is an error for what is not even tried.
 func refuse(kind error, format string, args ...any) error {
 	return &hintError{err: kind, hint: fmt.Sprintf(format, args...)}
+}
+
+// alive says why nothing is to be begun: there is no context, or it has ended.
+func alive(ctx context.Context) error {
+	if ctx == nil {
+		return ErrNoContext
+	}
+	return ctx.Err()
 }
 
 // prefix is for the errors that are no Conn's.

@@ -131,19 +131,21 @@ func (c *Conn) launch(ctx context.Context, op *Operation, name string, encode fu
 	if !op.busy.CompareAndSwap(false, true) {
 		return refuse(ErrInUse, "the operation is under way")
 	}
+	if err := alive(ctx); err != nil {
+		op.abandon()
+		return err
+	}
 	op.conn, op.name, op.result = c, name, nil
 	if op.report == nil {
 		op.report = op.finish
 	}
 	if err := op.acquire(); err != nil {
-		op.release()
-		op.busy.Store(false)
+		op.abandon()
 		return err
 	}
 	f, err := c.frames.get()
 	if err != nil {
-		op.release()
-		op.busy.Store(false)
+		op.abandon()
 		return err
 	}
 	c.begun(op)
@@ -156,9 +158,15 @@ func (c *Conn) launch(ctx context.Context, op *Operation, name string, encode fu
 		return nil // under way, or canceled by Close
 	}
 	c.ended(op)
-	op.release()
-	op.busy.Store(false)
+	op.abandon()
 	return err
+}
+
+// abandon undoes a start that failed.
+func (op *Operation) abandon() {
+	op.release()
+	op.conn = nil
+	op.busy.Store(false)
 }
 
 func (c *Conn) begun(op *Operation) {
@@ -226,10 +234,13 @@ func (op *Operation) settle(ctx context.Context) error { return op.completion.Wa
 
 // Wait waits until the operation has ended, and returns how. If ctx ends first the
 // error is ctx's, the operation goes on, its memory is kept, and Wait may be called
-// again.
+// again. One that was not started, or could not be, is ErrNotStarted.
 func (op *Operation) Wait(ctx context.Context) error {
-	if op.conn == nil {
-		return refuse(ErrRange, "the operation was not started")
+	switch {
+	case op.conn == nil:
+		return prefix(ErrNotStarted)
+	case ctx == nil:
+		return op.conn.opError(op.name, op.Peer, ErrNoContext)
 	}
 	if err := op.completion.Wait(ctx); err != nil {
 		return op.conn.opError(op.name, op.Peer, err)

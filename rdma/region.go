@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rdskit/rdskit/cmsg"
@@ -57,26 +59,47 @@ func Allocate(size int) (*Region, error) {
 }
 
 // Map makes a Region of size bytes of a file from offset, a multiple of the page
-// size: what moves into it is in the file. f may be closed afterwards. Kernels
-// since 6.5 hold pages for devices only in memory (memfd, tmpfs, hugetlbfs), not in
-// files of a disk.
+// size: what moves into it is in the file, which must have them and has to be open
+// for reading and writing. f may be closed afterwards. Kernels since 6.5 hold pages
+// for devices only in memory (memfd, tmpfs, hugetlbfs), not in files of a disk.
+//
+// If the file is made shorter, a program that touches memory that it had ends
+// (SIGBUS of mmap(2)), unless by ReadAt and WriteAt.
 func Map(f *os.File, offset int64, size int) (*Region, error) {
-	if size <= 0 {
-		return nil, prefix(refuse(ErrRange, "a region of %d bytes", size))
-	}
-	raw, err := f.SyscallConn()
+	mem, err := mapFile(f, offset, size)
 	if err != nil {
 		return nil, prefix(err)
 	}
-	var mem []byte
-	cerr := raw.Control(func(fd uintptr) { mem, err = sys.MapFile(fd, offset, size) })
-	if cerr != nil {
-		return nil, prefix(cerr)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("rdma: %s: %w", f.Name(), err)
-	}
 	return newRegion(mem, size, true), nil
+}
+
+func mapFile(f *os.File, offset int64, size int) (mem []byte, err error) {
+	info, err := f.Stat()
+	page := int64(os.Getpagesize())
+	switch {
+	case err != nil:
+		return nil, err
+	case size <= 0:
+		return nil, refuse(ErrRange, "a region of %d bytes", size)
+	case offset < 0 || info.Mode().IsRegular() && offset > info.Size()-int64(size):
+		return nil, refuse(ErrRange, "%d bytes from %d of %s, which has %d", size, offset, f.Name(), info.Size())
+	case offset%page != 0:
+		return nil, refuse(ErrRange, "offset %d of %s, which is no multiple of the page size of %d", offset, f.Name(), page)
+	}
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	cerr := raw.Control(func(fd uintptr) { mem, err = sys.MapFile(fd, offset, size) })
+	switch {
+	case cerr != nil:
+		return nil, cerr
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("%s: %w (it has to be open for reading and writing)", f.Name(), err)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return mem, nil
 }
 
 // Adopt makes a Region of memory that somebody else mapped, such as a memfd or a
@@ -136,9 +159,19 @@ func (r *Region) WriteAt(p []byte, off int64) (int, error) {
 	return r.copyAt(off, len(p), io.ErrShortWrite, func(mem []byte) int { return copy(mem, p) })
 }
 
-func (r *Region) copyAt(off int64, size int, short error, move func([]byte) int) (int, error) {
+func (r *Region) copyAt(off int64, size int, short error, move func([]byte) int) (n int, err error) {
 	r.use.RLock()
 	defer r.use.RUnlock()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }: // of debug.SetPanicOnFault
+			n, err = 0, prefix(refuse(ErrNotMapped, "the file has become shorter"))
+		default:
+			panic(p)
+		}
+	}()
 	switch {
 	case !r.mapped:
 		return 0, prefix(ErrRegionClosed)
@@ -150,8 +183,7 @@ func (r *Region) copyAt(off int64, size int, short error, move func([]byte) int)
 		}
 		return 0, short
 	}
-	n := move(r.mem[off:r.size])
-	if n < size {
+	if n = move(r.mem[off:r.size]); n < size {
 		return n, short
 	}
 	return n, nil
@@ -170,6 +202,9 @@ func (r *Region) Slice(off, size int) Slice { return r.All().Slice(off, size) }
 // ctx ends first the error is ErrInUse, the memory stays, and Close may be called
 // again.
 func (r *Region) Close(ctx context.Context) error {
+	if ctx == nil {
+		return prefix(ErrNoContext)
+	}
 	r.mu.Lock()
 	r.closing = true
 	r.mu.Unlock()

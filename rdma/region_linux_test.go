@@ -238,10 +238,69 @@ func TestAMappedFileHasWhatIsWrittenToTheRegion(t *testing.T) {
 	if _, err := f.ReadAt(b, int64(size/2)+7); err != nil || string(b) != "hello" {
 		t.Errorf("the file has %q, %v", b, err)
 	}
-	if _, err := rdma.Map(f, 1, 100); !errors.Is(err, syscall.EINVAL) {
-		t.Errorf("an offset in a page: %v", err)
+}
+
+func TestWhatOfAFileCannotBeMappedIsRefused(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := rdma.Map(f, 0, 0); !errors.Is(err, rdma.ErrRange) {
-		t.Errorf("no bytes: %v", err)
+	defer f.Close()
+	page := os.Getpagesize()
+	if err := f.Truncate(int64(2 * page)); err != nil {
+		t.Fatal(err)
+	}
+	readable, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer readable.Close()
+	const most = int(^uint(0) >> 1)
+	for _, test := range []struct {
+		name   string
+		file   *os.File
+		offset int64
+		size   int
+		want   error
+	}{
+		{"an offset in a page", f, 1, 100, rdma.ErrRange},
+		{"an offset before the file", f, int64(-page), 100, rdma.ErrRange},
+		{"an offset behind the file", f, int64(3 * page), 1, rdma.ErrRange},
+		{"no bytes", f, 0, 0, rdma.ErrRange},
+		{"less than none", f, 0, -1, rdma.ErrRange},
+		{"more than the file has", f, int64(page), page + 1, rdma.ErrRange},
+		{"more than there can be", f, int64(page), most, rdma.ErrRange},
+		{"what may only be read", readable, 0, page, syscall.EACCES},
+		{"no file", nil, 0, 1, os.ErrInvalid},
+	} {
+		if _, err := rdma.Map(test.file, test.offset, test.size); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+func TestAFileThatBecomesShorterIsAnError(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	size := 2 * os.Getpagesize()
+	if err := f.Truncate(int64(size)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := rdma.Map(f, 0, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close(context.Background())
+	if err := f.Truncate(0); err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range map[string]func([]byte, int64) (int, error){"ReadAt": r.ReadAt, "WriteAt": r.WriteAt} {
+		if n, err := f(make([]byte, size), 0); n != 0 || !errors.Is(err, rdma.ErrNotMapped) {
+			t.Errorf("%s: %d, %v", name, n, err)
+		}
 	}
 }

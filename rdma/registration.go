@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -88,6 +89,9 @@ func (c *Conn) Offer(ctx context.Context, reg *Registration, payload []byte, pee
 }
 
 func (c *Conn) offer(ctx context.Context, reg *Registration, payload []byte, peer netip.AddrPort) error {
+	if err := cmp.Or(alive(ctx), reg.Memory.check()); err != nil {
+		return err
+	}
 	if reg.Memory.Len() > MaxOperation {
 		return refuse(ErrTooLarge, "%d bytes, and a key covers at most %d: Register it and send its Remote", reg.Memory.Len(), MaxOperation)
 	}
@@ -130,6 +134,9 @@ func (c *Conn) Register(ctx context.Context, reg *Registration, peer netip.AddrP
 }
 
 func (c *Conn) register(ctx context.Context, reg *Registration, peer netip.AddrPort) error {
+	if err := cmp.Or(alive(ctx), reg.Memory.check()); err != nil {
+		return err
+	}
 	if reg.UseOnce && reg.Memory.Len() > MaxOperation {
 		return refuse(ErrTooLarge, "%d bytes for use once, and a key covers at most %d", reg.Memory.Len(), MaxOperation)
 	}
@@ -248,9 +255,6 @@ func (reg *Registration) flags() cmsg.Flags {
 
 // begin marks reg as being registered, and keeps its memory.
 func (c *Conn) begin(reg *Registration) error {
-	if err := reg.Memory.check(); err != nil {
-		return err
-	}
 	if reg.Memory.Len() == 0 {
 		return refuse(ErrRange, "0 bytes to register")
 	}

@@ -318,11 +318,11 @@ func source(remote netip.Addr, netns int) (netip.Addr, error) {
 // destination has not acknowledged, wherever they are on the way: Flush first
 // to have them delivered (net/rds/af_rds.c:rds_release). With a copy that
 // File returned still open, all of that happens when the last one closes.
-// A second Close is net.ErrClosed.
+// Another Close does nothing.
 func (c *Conn) Close() error {
 	if c.closed.Swap(true) {
 		// What is canceled is reported when the kernel has let go of it, which the first call waits for.
-		return c.opError(opClose, netip.AddrPort{}, net.ErrClosed)
+		return nil
 	}
 	c.watches.close()
 	err := c.sock.Close()

@@ -70,6 +70,7 @@ test: test-host test-cross test-386 test-lab test-lab-rdma test-lab-race ## vet 
 test-all: TESTFLAGS =
 test-all: EARLIER += ./rdsinfo/
 test-all: LATER = $(call packages,$(call files,\w+))
+test-all: machine_kernels = $(kernels)
 test-all: RACE += ./internal/sys/ ./rdsinfo/ ./cmd/rds-ping/
 test-all: test-host test-race test-cross test-386 test-s390x test-lab test-lab-rdma test-lab-race ## the same, with the long runs, RDMA, the race detector and a big-endian machine
 
@@ -141,6 +142,7 @@ EARLIER  = $(filter-out ./cmd/%,$(call packages,$(rdma)))
 LATER    = ./rdma/ ./internal/rdmadev/
 RACE     = ./rdssock/ ./rdma/ ./internal/stress/...
 machines = ./internal/labtest/peer_test.go $(call files,Peer|Own)
+machine_kernels = $(word 1,$(kernels))
 
 # test-in(options): test in a QEMU lab with a second processor, which races need to happen.
 test-in = $(GO) test $(TESTFLAGS) -count=1 -p 1 -timeout 30m -exec "$(lab) exec --profile qemu --smp 2 $(1) --"
@@ -154,7 +156,7 @@ test-lab-rdma: lab-qemu
 	@echo "tests over RDMA, kernel $(word 2,$(kernels))"
 	$(call test-in,--kernel $(word 2,$(kernels)) --rdma) $(LATER)
 	@echo "tests on two machines"
-	$(call test-in,--kernel $(word 1,$(kernels)) --machines 2) -run '$(call tests,$(machines))' $(call packages,$(machines))
+	for kernel in $(machine_kernels); do $(call test-in,--kernel $$kernel --machines 2) -run '$(call tests,$(machines))' $(call packages,$(machines)); done
 
 # User-Mode Linux does not have the address space that the race detector takes.
 # With it the compiler checks conversions of pointers, too (-d=checkptr).

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rdskit/rdskit/internal/stress/flow"
+	"github.com/rdskit/rdskit/internal/stress/transport"
 	"github.com/rdskit/rdskit/rdssock"
 )
 
@@ -74,12 +75,26 @@ func (c *Config) buffer() int64 {
 	return 2 * int64(c.Tasks) * int64(c.Shape.Depth) * int64(c.Shape.ReqSize+c.Shape.AckSize)
 }
 
+// oneAtATime says that a worker with a loop of its own best takes messages one by one, by the call that costs the least.
+//
+// Over TCP, the kernel's worker takes the processor after each message that is sent (net/rds/tcp_send.c:rds_tcp_write_space).
+// Two sides that share it then take turns with each message, and TCP's acknowledgement rides on the next one. A batch puts
+// them out of step: who sends twice in a row is sent a segment that only acknowledges.
+func (c *Config) oneAtATime() bool {
+	if c.RDMA.Size > 0 || c.RXPath || c.messageSize() > transport.SmallMessage {
+		return false // the first two come with control messages
+	}
+	return !c.LocalPeer || c.Tasks*c.Shape.Depth == 1
+}
+
+func (c *Config) messageSize() int { return max(c.Shape.ReqSize, c.Shape.AckSize) }
+
 // Memory is what the run needs of this process at most, in bytes.
 func (c *Config) Memory() int64 {
 	const slot, owed = 24, 8
 	flows := int64(c.Tasks) * int64(c.Tasks)
-	receive := int64(max(c.Shape.ReqSize, c.Shape.AckSize))
-	if receive <= 4096 {
+	receive := int64(c.messageSize())
+	if receive <= transport.SmallMessage {
 		receive *= 32
 	}
 	const histogram = 48 << 10

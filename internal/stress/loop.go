@@ -29,6 +29,9 @@ func newLoops(r *Run) []*loop {
 		w.asked = &l.asked
 	}
 	for _, l := range loops {
+		if len(l.workers) == 1 {
+			l.workers[0].single = r.cfg.oneAtATime()
+		}
 		var sockets []*transport.Socket
 		for _, w := range l.workers {
 			sockets = append(sockets, w.sock)
@@ -42,7 +45,6 @@ func newLoops(r *Run) []*loop {
 func (l *loop) main() {
 	runtime.LockOSThread() // never unlocked: the thread ends with the loop
 	defer l.asked.close()
-	// Behind those that report, as C has it.
 	if err := errors.Join(transport.Batch(), transport.Punctual()); err != nil {
 		l.run.failed(err)
 		return
@@ -73,10 +75,13 @@ func (l *loop) turn() bool {
 			wait = min(wait, w.turn(phase))
 		}
 	}
-	if w := l.workers[0]; len(l.workers) == 1 && w.err == nil && (wait == 0 || wait == idle && !w.full && !w.vain) {
+	if w := l.workers[0]; len(l.workers) == 1 && w.err == nil {
 		// To receive at once, or to wait for a while by it, costs less than to ask first.
-		w.readable, w.wait = true, wait > 0
-		return true
+		patient := wait == idle && !w.full && !w.vain
+		if wait == 0 || patient {
+			w.readable, w.wait = true, patient
+			return true
+		}
 	}
 	for i, w := range l.workers {
 		l.poller.Want(i, w.full)
@@ -86,6 +91,7 @@ func (l *loop) turn() bool {
 		return false
 	}
 	for i, w := range l.workers {
+		w.look()
 		readable, writable := l.poller.Ready(i)
 		w.readable = w.readable || readable
 		w.full = w.full && !writable

@@ -26,10 +26,12 @@ const (
 	// retest is when a worker tries a congested destination again although the kernel has not
 	// called: before 6.1.190 it could forget to.
 	retest = 100 * time.Millisecond
-	// maxRounds bounds how long a worker receives before it sends, and maxSends how many messages it
-	// sends before it receives.
+	// maxRounds bounds how long a worker that receives in batches does so before it sends, and maxSends how many messages
+	// it sends before it receives.
 	maxRounds = 8
 	maxSends  = 64
+	// maxUnseen bounds how many requests of the peer are answered without a look at the clock.
+	maxUnseen = 16
 	// pause is how long nothing has to arrive for it to count as a gap.
 	pause = 100 * time.Millisecond
 )
@@ -60,7 +62,12 @@ type worker struct {
 	gap   gapMeter
 	err   error
 
-	undecided      bool // how long the peer's header is
+	single         bool          // takes messages one at a time
+	several        bool          // more than one may be there
+	now            time.Duration // when it last looked at the clock
+	fresh          bool          // it has sent nothing and waited for nothing since then
+	unseen         int           // how many messages have arrived since then
+	undecided      bool          // how long the peer's header is
 	congested      []bool
 	anyCongested   bool
 	congestedSince time.Duration
@@ -87,8 +94,8 @@ func newWorker(r *Run, task int) (*worker, error) {
 		flows:     make([]*flow.Flow, c.Tasks),
 		congested: make([]bool, c.Tasks),
 		lat:       newLatencies(), spare: newLatencies(),
-		readable: true,
-		burst:    burst{sending: true, seen: -1},
+		readable: true, several: c.Tasks*c.Shape.Depth > 1,
+		burst: burst{sending: true, seen: -1},
 	}
 	if c.Bursty && c.Requests {
 		w.burst.seen = 0
@@ -103,7 +110,7 @@ func newWorker(r *Run, task int) (*worker, error) {
 		sc.RXPath = RXPath
 	}
 	var err error
-	if w.sock, err = transport.Listen(local, sc, max(c.Shape.ReqSize, c.Shape.AckSize)); err != nil {
+	if w.sock, err = transport.Listen(local, sc, c.messageSize()); err != nil {
 		return nil, err
 	}
 	w.dialect = w.sock.Conn().Dialect()
@@ -170,12 +177,27 @@ func scope(zone string) (uint32, error) {
 // begin is called by the loop before the first turn.
 func (w *worker) begin() {
 	w.next = -1
-	w.gap.last = w.run.now()
+	w.gap.last = w.look()
+}
+
+// look reads the clock, which costs more than to count.
+func (w *worker) look() time.Duration {
+	w.now, w.fresh, w.unseen = w.run.now(), true, 0
+	return w.now
+}
+
+// time is when the last call ended.
+func (w *worker) time() time.Duration {
+	if !w.fresh {
+		w.look()
+	}
+	return w.now
 }
 
 // turn receives and sends. It returns for how long there is nothing more to do unless something
 // arrives, 0 if there may be.
 func (w *worker) turn(phase phase) time.Duration {
+	w.fresh = false
 	if w.readable && (phase != running || w.burst.receives()) {
 		w.readable = w.receive()
 	}
@@ -205,13 +227,13 @@ func (w *worker) fail(err error) {
 func (w *worker) waitTime(phase phase) time.Duration {
 	wait := idle
 	if w.interval > 0 && !w.full && phase == running && w.room() >= 0 {
-		wait = min(wait, w.next-w.run.now())
+		wait = min(wait, w.next-w.time())
 	}
 	if !w.burst.receives() {
 		wait = min(wait, time.Millisecond)
 	}
 	if w.remote != nil && w.remote.connection.held > 0 {
-		wait = min(wait, w.remote.connection.held-w.run.now())
+		wait = min(wait, w.remote.connection.held-w.time())
 	}
 	return max(wait, 0)
 }
@@ -220,8 +242,11 @@ func (w *worker) waitTime(phase phase) time.Duration {
 func (w *worker) receive() bool {
 	for range maxRounds {
 		waited := w.wait
-		n, errno := w.sock.Receive(waited)
-		w.wait = false
+		n, errno := w.take(waited)
+		w.wait, w.fresh = false, false
+		if w.unseen += n; n == 0 || waited || w.unseen >= maxUnseen {
+			w.look()
+		}
 		if errno != 0 {
 			w.fail(os.NewSyscallError("recvmsg", errno))
 			return false
@@ -231,21 +256,32 @@ func (w *worker) receive() bool {
 			return false
 		}
 		w.vain = false
-		now := w.run.now()
 		for i := range n {
 			data, control, name := w.sock.Message(i)
 			if len(control) > 0 || w.remote != nil {
 				w.control(control)
 			}
 			if len(name) > 0 {
-				w.message(data, name, now)
+				w.message(data, name)
 			}
 		}
 		if !w.sock.More(n) {
 			return false
 		}
+		if w.single {
+			return w.several
+		}
 	}
 	return true
+}
+
+// take receives one message or a batch.
+func (w *worker) take(wait bool) (int, syscall.Errno) {
+	// Which destinations are not congested any more comes in a control message; otherwise there are none.
+	if w.single && !w.anyCongested {
+		return w.sock.ReceiveOne(wait)
+	}
+	return w.sock.Receive(wait)
 }
 
 // sender is the number of the peer's task that has this name, -1 if none has it.
@@ -260,7 +296,7 @@ func (w *worker) sender(name []byte) int {
 }
 
 // message takes in one message.
-func (w *worker) message(data, name []byte, now time.Duration) {
+func (w *worker) message(data, name []byte) {
 	task := w.sender(name)
 	if task < 0 {
 		w.stranger(transport.Source(name))
@@ -281,18 +317,18 @@ func (w *worker) message(data, name []byte, now time.Duration) {
 	if r.Fault != flow.NoFault {
 		w.finding(Finding{Fault: r.Fault, From: w.remotes[task], Seq: r.Seq, Index: r.Index, Length: len(data), Mismatch: f.Mismatch(data, r)})
 	}
-	w.gap.progress(now)
+	w.gap.progress(w.now)
 	if r.Op == wire.Ack {
-		w.answered(now, time.Duration(r.SentAt))
+		w.answered(time.Duration(r.SentAt))
 	}
 }
 
 // answered notes that a request sent at a time has its answer.
-func (w *worker) answered(now, sent time.Duration) {
-	rtt := now - sent
+func (w *worker) answered(sent time.Duration) {
+	rtt := w.time() - sent
 	w.stats.recordRTT(rtt)
 	w.lat.RTT.Record(rtt)
-	w.gap.answered(now, sent)
+	w.gap.answered(w.now, sent)
 	if above := w.run.cfg.OutlierAbove; above > 0 && rtt > above {
 		w.run.outlier(rtt)
 	}
@@ -383,17 +419,10 @@ func (w *worker) send(phase phase) {
 		w.burst.step(w)
 		return
 	}
-	started := time.Duration(-1)
 	for i := range w.flows {
 		n := w.at(i)
 		f := w.flows[n]
-		for w.sends > 0 && !w.congested[n] && !f.Full() {
-			if started < 0 {
-				started = w.run.now()
-			}
-			if !w.request(n, &started, started) {
-				break
-			}
+		for w.sends > 0 && !w.congested[n] && !f.Full() && w.request(n, w.time()) {
 		}
 		if w.full || w.sends == 0 || w.err != nil {
 			break
@@ -409,17 +438,16 @@ func (w *worker) at(i int) int { return (w.first + i) % len(w.flows) }
 // scheduled sends the requests that are due. One that finds no flow with room stays due,
 // and its round trip counts from when it was to be sent.
 func (w *worker) scheduled() {
-	now := w.run.now()
 	if w.next < 0 {
 		// The tasks take turns.
-		w.next = now + w.interval*time.Duration(w.task)/time.Duration(w.run.cfg.Tasks)
+		w.next = w.time() + w.interval*time.Duration(w.task)/time.Duration(w.run.cfg.Tasks)
 	}
-	for w.next <= now && w.sends > 0 && !w.full && w.err == nil {
+	for w.sends > 0 && !w.full && w.err == nil && w.next <= w.time() {
 		n := w.room()
 		if n < 0 {
 			return
 		}
-		if w.request(n, &now, w.next) {
+		if w.request(n, w.next) {
 			w.next += w.interval
 			w.first++
 		}
@@ -436,9 +464,8 @@ func (w *worker) room() int {
 	return -1
 }
 
-// request sends one to flow n. clock is the time before and becomes the time after; at is what the
-// round trip counts from.
-func (w *worker) request(n int, clock *time.Duration, at time.Duration) bool {
+// request sends one to flow n. The round trip counts from at.
+func (w *worker) request(n int, at time.Duration) bool {
 	f := w.flows[n]
 	size := w.run.cfg.Shape.ReqSize
 	if w.sizes != nil {
@@ -452,6 +479,7 @@ func (w *worker) request(n int, clock *time.Duration, at time.Duration) bool {
 	if w.remote != nil {
 		control = w.remote.request(n, head)
 	}
+	before := w.time()
 	if !w.transmit(n, head, tail, control) {
 		return false
 	}
@@ -460,9 +488,7 @@ func (w *worker) request(n int, clock *time.Duration, at time.Duration) bool {
 	}
 	f.RequestSent(size, int64(at))
 	w.size = 0
-	now := w.run.now()
-	w.stats.SendTime += now - *clock
-	*clock = now
+	w.stats.SendTime += w.look() - before
 	return true
 }
 
@@ -491,6 +517,7 @@ func (w *worker) acks(n int) bool {
 
 func (w *worker) transmit(n int, head, tail, control []byte) bool {
 	w.sends--
+	w.fresh = false
 	var errno syscall.Errno
 	if control == nil {
 		errno = w.sock.Send(head, tail, &w.names[n])
@@ -561,13 +588,12 @@ func (w *worker) expire() {
 	if giveUp == 0 {
 		return
 	}
-	now := w.run.now()
-	if now-w.expired < giveUp/8 {
+	if w.now-w.expired < giveUp/8 {
 		return
 	}
-	w.expired = now
+	w.expired = w.now
 	for _, f := range w.flows {
-		f.Expire(int64(now - giveUp))
+		f.Expire(int64(w.now - giveUp))
 	}
 }
 

@@ -134,6 +134,20 @@ func SendtoRaw(fd uintptr, b []byte, flags int, to *Name) syscall.Errno {
 	}
 }
 
+// RecvfromRaw is recvfrom(2), which costs the kernel less than recvmsg(2), and takes no control messages. It returns how
+// many bytes arrived; from is then where they came from, empty for notifications only. Otherwise it is as Msg.RecvRaw.
+func RecvfromRaw(fd uintptr, b []byte, flags int, from *Name) (int, syscall.Errno) {
+	for {
+		length := uint32(len(from.raw))
+		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
+			uintptr(flags), uintptr(unsafe.Pointer(&from.raw)), uintptr(unsafe.Pointer(&length)))
+		if errno != unix.EINTR {
+			from.n = min(int(length), len(from.raw))
+			return result(n, errno)
+		}
+	}
+}
+
 // result is what a call gave that returns a number of bytes or messages.
 func result(n uintptr, errno syscall.Errno) (int, syscall.Errno) {
 	if errno != 0 {

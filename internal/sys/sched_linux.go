@@ -23,10 +23,15 @@ func SetRoundRobin(priority int) (undo func() error, err error) {
 	return undo, setScheduling(&unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: schedRR, Priority: uint32(priority)})
 }
 
-// SetBatch is sched_setattr(2) of the calling thread to SCHED_BATCH, with a niceness, which threads have each their own.
-func SetBatch(nice int) error {
+// SetBatch is sched_setattr(2) of the calling thread to SCHED_BATCH, with the niceness that it has.
+func SetBatch() error {
 	const schedBatch = 3
-	return setScheduling(&unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: schedBatch, Nice: int32(nice)})
+	attr, err := unix.SchedGetAttr(0, 0)
+	if err != nil {
+		return os.NewSyscallError("sched_getattr", err)
+	}
+	attr.Policy = schedBatch
+	return setScheduling(attr)
 }
 
 func setScheduling(attr *unix.SchedAttr) error {

@@ -57,7 +57,8 @@ func (*Msg) Recv(uintptr, int) (int, syscall.Errno)      { return 0, syscall.ENO
 func (*Msg) SendRaw(uintptr, int) (int, syscall.Errno)   { return 0, syscall.ENOSYS }
 func (*Msg) RecvRaw(uintptr, int) (int, syscall.Errno)   { return 0, syscall.ENOSYS }
 
-func SendtoRaw(uintptr, []byte, int, *Name) syscall.Errno { return syscall.ENOSYS }
+func SendtoRaw(uintptr, []byte, int, *Name) syscall.Errno          { return syscall.ENOSYS }
+func RecvfromRaw(uintptr, []byte, int, *Name) (int, syscall.Errno) { return 0, syscall.ENOSYS }
 
 type Batch struct{}
 
@@ -87,7 +88,7 @@ func InNetNS(netns int, f func() error) error {
 }
 
 func SetRoundRobin(int) (func() error, error) { return nil, errLinux }
-func SetBatch(int) error                      { return errLinux }
+func SetBatch() error                         { return errLinux }
 
 func SetTimerSlack(time.Duration) error { return errLinux }
 

@@ -6,12 +6,9 @@ import (
 	"github.com/rdskit/rdskit/internal/sys"
 )
 
-// niceness of the threads that load the machine, so that those that report on them run in time. C has the same.
-const niceness = 5
-
-// Batch has the calling thread leave others before, and not take the processor from them when it wakes: two sides on one processor
-// would otherwise change places for each message.
-func Batch() error { return sys.SetBatch(niceness) }
+// Batch has the calling thread not take the processor from others when it wakes: two sides on one processor would otherwise
+// change places for each message.
+func Batch() error { return sys.SetBatch() }
 
 // Punctual has the calling thread wait for as long as it said: the kernel may otherwise add 50 us (prctl(2), PR_SET_TIMERSLACK).
 func Punctual() error { return sys.SetTimerSlack(1) }

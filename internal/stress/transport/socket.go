@@ -18,14 +18,15 @@ import (
 const (
 	// controlSize is the room for control messages of one message, in bytes.
 	controlSize = 512
-	// Messages up to smallMessage bytes are received maxBatch at a time. Larger ones are faster
-	// one by one, in a buffer that stays in the cache.
-	smallMessage = 4096
-	maxBatch     = 32
+	maxBatch    = 32
 	// Messages up to copied bytes are sent from one buffer: to copy them costs less than to have the kernel
 	// gather them.
 	copied = 1024
 )
+
+// SmallMessage is the length in bytes of the longest messages that are received in batches. Larger ones are faster
+// one by one, in a buffer that stays in the cache.
+const SmallMessage = 4096
 
 // maxWait is how long Socket.Receive waits at most. It holds up the runtime, which can interrupt a Poller but not that.
 const maxWait = 4 * time.Millisecond
@@ -41,6 +42,10 @@ type Socket struct {
 	batch sys.Batch
 	small bool
 
+	plain  bool // the last message came by ReceiveOne
+	from   Name // of it
+	length int
+
 	buffers  [][]byte
 	controls [][controlSize]byte
 	got      int // bytes of one, or messages of batch, which the kernel has written to
@@ -52,7 +57,7 @@ func Listen(local netip.AddrPort, cfg *rdssock.Config, size int) (*Socket, error
 	if err != nil {
 		return nil, err
 	}
-	s := &Socket{conn: conn, small: size <= smallMessage}
+	s := &Socket{conn: conn, small: size <= SmallMessage}
 	n := 1
 	if s.small {
 		n = maxBatch
@@ -163,6 +168,7 @@ func (s *Socket) Cancel(to *Name) syscall.Errno {
 // Receive takes what is there, and returns how many messages that is: 0 if there are none. With wait it waits
 // for one or for a notification, for some milliseconds; that takes one call where a Poller takes two.
 func (s *Socket) Receive(wait bool) (int, syscall.Errno) {
+	s.plain = false
 	flags := sys.MSG_DONTWAIT
 	if wait {
 		flags = sys.MSG_WAITFORONE
@@ -184,8 +190,23 @@ func (s *Socket) Receive(wait bool) (int, syscall.Errno) {
 	return s.got, quiet(errno)
 }
 
+// ReceiveOne is Receive for one message without its control messages, which costs the least. A notification shows as an
+// empty message without a source, and is gone.
+func (s *Socket) ReceiveOne(wait bool) (int, syscall.Errno) {
+	flags := sys.MSG_DONTWAIT
+	if wait {
+		flags = 0
+	}
+	s.plain = true
+	var errno syscall.Errno
+	if s.length, errno = sys.RecvfromRaw(s.fd, s.buffers[0], flags, &s.from); errno != 0 {
+		return 0, quiet(errno)
+	}
+	return 1, 0
+}
+
 // More reports whether Receive, which returned n, may have left messages behind.
-func (s *Socket) More(n int) bool { return n == len(s.buffers) }
+func (s *Socket) More(n int) bool { return s.plain || n == len(s.buffers) }
 
 func quiet(errno syscall.Errno) syscall.Errno {
 	if errno == syscall.EAGAIN || errno == syscall.ETIMEDOUT {
@@ -197,6 +218,9 @@ func quiet(errno syscall.Errno) syscall.Errno {
 // Message is number i of what was received: its bytes, control messages and source,
 // which is empty if it is notifications only. All are valid until the next Receive.
 func (s *Socket) Message(i int) (data, control, name []byte) {
+	if s.plain {
+		return s.buffers[0][:s.length], nil, s.from.Bytes()
+	}
 	if !s.small {
 		return s.buffers[0][:s.got], s.controls[0][:s.one.ControlLen()], s.one.RawName()
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -127,6 +128,54 @@ func TestMessagesOfEachSizeArriveInBatchesOrOneByOne(t *testing.T) {
 			}, a, b)
 		})
 	}
+}
+
+func TestMessagesAreTakenOneAtATimeAndInBatchesInTurn(t *testing.T) {
+	labtest.Need(t, labtest.RDS)
+	a, b := listen(t, "127.0.0.1:6190", nil, 100), listen(t, "127.0.0.2:6190", nil, 4)
+	from, to := addrOf(a), nameOf(b)
+	run(t, func(p *Poller) {
+		for _, text := range []string{"one", "two", "three", "", "five"} {
+			if errno := a.Send([]byte(text), nil, &to); errno != 0 {
+				t.Fatal(errno)
+			}
+		}
+		await(t, p, 1, false)
+		var got []string
+		take := func(receive func(bool) (int, syscall.Errno), wait bool) {
+			n, errno := receive(wait)
+			if errno != 0 {
+				t.Fatal(errno)
+			}
+			for i := range n {
+				data, control, name := b.Message(i)
+				if got = append(got, string(data)); len(control) != 0 || Source(name) != from {
+					t.Errorf("%q comes from %v with %d bytes of control messages", data, Source(name), len(control))
+				}
+			}
+			if n > 0 && !b.More(n) && len(got) < 3 {
+				t.Error("there may be no more")
+			}
+		}
+		take(b.ReceiveOne, false)
+		take(b.ReceiveOne, true)
+		take(b.Receive, false)
+		take(b.ReceiveOne, false)
+		if want := []string{"one", "two", "three", "", "five"}; !slices.Equal(got, want) {
+			t.Errorf("received %q, want %q", got, want)
+		}
+		a.Send([]byte("too long"), nil, &to)
+		await(t, p, 1, false)
+		if n, errno := b.ReceiveOne(true); n != 1 || errno != 0 {
+			t.Fatalf("received %d, %v", n, errno)
+		}
+		if data, _, _ := b.Message(0); len(data) <= 4 {
+			t.Errorf("what was too long seems to have %d bytes", len(data))
+		}
+		if n, errno := b.ReceiveOne(true); n != 0 || errno != 0 {
+			t.Errorf("received %d, %v", n, errno)
+		}
+	}, a, b)
 }
 
 func TestAMessageThatIsTooLongShows(t *testing.T) {

@@ -124,7 +124,7 @@ test-lab: build lab
 	@packages=$$($(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/internal\/labtest/ { print $$1 }'); \
 	tally=$$(mktemp -d); trap 'rm -r $$tally' EXIT; \
 	echo "tests in the lab"; \
-	RDS_LAB_TALLY=$$tally/tally $(GO) test $(TESTFLAGS) -count=1 -p 1 -exec "$(lab) exec --write $$tally --" $(LABFLAGS) $$packages || status=$$?; \
+	RDS_LAB_TALLY=$$tally/tally $(GO) test $(TESTFLAGS) -count=1 -p 1 -timeout 30m -exec "$(lab) exec --write $$tally --" $(LABFLAGS) $$packages || status=$$?; \
 	awk '$$2 != "-" { ran += $$3; skipped += $$4 } END { printf "%d tests ran inside the lab, %d were skipped there\n", ran, skipped; exit ran == 0 }' $$tally/tally; \
 	exit $${status:-0}
 

@@ -22,7 +22,7 @@ type Plan struct {
 	AbortAfter time.Duration
 	// Processors has samples tell of processor time.
 	Processors bool
-	// Latencies has each sample tell of those of its interval. Without it only the Summary has any.
+	// Latencies has each sample tell of those of its interval, and of the Usage. Without it only the Summary has any.
 	Latencies bool
 
 	// A C peer says nothing while the run goes on. until is when it means to end it, counted from the start, 0 if that is not
@@ -154,8 +154,12 @@ func (s *session) wait(ctx context.Context, until time.Time, abort <-chan time.T
 	}
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	pulse := time.NewTicker(time.Second)
-	defer pulse.Stop()
+	var pulse <-chan time.Time
+	if each != nil {
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		pulse = ticker.C
+	}
 	for {
 		select {
 		case <-timer.C:
@@ -187,10 +191,8 @@ func (s *session) wait(ctx context.Context, until time.Time, abort <-chan time.T
 				s.stopped, s.torn = true, f.Canceled
 				return errDone
 			}
-		case <-pulse.C:
-			if each != nil {
-				each()
-			}
+		case <-pulse:
+			each()
 		}
 	}
 }
@@ -305,7 +307,7 @@ func (s *session) measure(ctx context.Context, abort <-chan time.Time) error {
 		m.Total = last.Sub(start)
 		m.Elapsed = m.Total
 		m.Tasks = s.cfg.Tasks
-		m.Usage = s.usage.Since(first)
+		m.Usage = usageNow().Since(first)
 		if m.Processors != nil {
 			*m.Processors = s.procs.Since(firstProcs)
 		}
@@ -344,8 +346,10 @@ func (s *session) sample(n int, elapsed, total time.Duration) {
 	}
 	s.run.Sample(&sample.Stats, latencies)
 	sample.Keys = s.run.Keys()
-	now := usageNow()
-	sample.Usage, s.usage = now.Since(s.usage), now
+	if s.plan.Latencies {
+		now := usageNow()
+		sample.Usage, s.usage = now.Since(s.usage), now
+	}
 	if s.plan.Processors {
 		if procs, err := ReadProcessors(); err == nil {
 			since := procs.Since(s.procs)

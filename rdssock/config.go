@@ -54,7 +54,8 @@ type Config struct {
 
 	// RXPath asks for the time that each message spent between points of
 	// the receive path, delivered as a control message of kind
-	// cmsg.KindRXPathLatency. At most three. The loopback transport measures none.
+	// cmsg.KindRXPathLatency. At most three. Of messages by the loopback transport only
+	// cmsg.RXDelivery is a duration: the kernel sets no times before that (net/rds/loop.c).
 	RXPath []cmsg.RXPoint
 
 	// Timestamps asks for the time of arrival of each message, in

@@ -318,6 +318,14 @@ func TestTheReceivePathIsMeasuredOverTCP(t *testing.T) {
 	}
 }
 
+// What the kernel says of the rest is the time since it booted.
+func TestOfTheReceivePathLoopMeasuresTheLastPartOnly(t *testing.T) {
+	e := end(t, loop(t, 8455, "--rx-path", "--json"))
+	if len(e.ReceivePath) != 1 || e.ReceivePath["delivery"] == nil || e.ReceivePath["delivery"].Count == 0 {
+		t.Errorf("receive path %v", e.ReceivePath)
+	}
+}
+
 func TestAServerServesRunAfterRunAndOnlyThoseAllowed(t *testing.T) {
 	needHosts(t, 3)
 	cmd := labtest.Command(t, "-r", "10.9.0.2", "-p", "8460", "--serve", "--allow", "10.9.0.1")

@@ -106,14 +106,22 @@ func newWorker(r *Run, task int) (*worker, error) {
 		Transport: c.Transport, TOS: c.TOS, NetNS: c.NetNS, NoCongestionMonitor: c.NoCongMonitor,
 		SendBuffer: buffer, ReceiveBuffer: buffer,
 	}
-	if c.RXPath {
-		sc.RXPath = RXPath
-	}
 	var err error
 	if w.sock, err = transport.Listen(local, sc, c.messageSize()); err != nil {
 		return nil, err
 	}
 	w.dialect = w.sock.Conn().Dialect()
+	if c.RXPath {
+		points := RXPath
+		if c.LocalPeer && w.sock.Conn().Transport() != rdssock.TransportInfiniBand {
+			// By loopback no message has the times of header and start: the kernel would count from when it booted.
+			points = []cmsg.RXPoint{cmsg.RXDelivery}
+		}
+		if err := w.sock.Conn().SetRXPath(points...); err != nil {
+			w.close()
+			return nil, err
+		}
+	}
 	var zone uint32
 	if name := c.Peer.Zone(); name != "" {
 		if zone, err = scope(name); err != nil {

@@ -175,7 +175,8 @@ func (c *Conn) DeliverCompletions(ctx context.Context) error {
 const controlSize = 256
 
 // Receive waits for a message like rdssock.Conn.ReadMsgContext, and returns with it
-// the key that its sender gave along with Offer, or 0.
+// the key that its sender gave along with Offer, or 0. A message longer than b is
+// returned as far as it fits, with an error that is rdssock.ErrTruncated.
 func (c *Conn) Receive(ctx context.Context, b []byte) (n int, key cmsg.Key, src netip.AddrPort, err error) {
 	if ctx == nil {
 		return 0, 0, netip.AddrPort{}, c.opError("read", netip.AddrPort{}, ErrNoContext)

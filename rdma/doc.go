@@ -2,6 +2,9 @@
 // Sockets over InfiniBand or RoCE: one-sided reads and writes, and the registration
 // of memory that peers may reach.
 //
+// [New] makes a [Conn] of an RDS socket that is bound to an address of an InfiniBand or
+// RoCE interface, in the initial network namespace, where the module rds_rdma is loaded.
+//
 // # Regions
 //
 // A [Region] is memory outside the Go heap, in whole pages, that children of
@@ -24,13 +27,19 @@
 // Slice that begins and ends at page boundaries, as a whole Region does, exposes
 // nothing else.
 //
+// A key is no secret. Keys are 32 bits that are easily guessed, and the device lets in
+// whoever has an RDS connection to it, not only who was given the key.
+//
 // # Operations
 //
 // [Conn.Read] and [Conn.Write] move any amount of memory and return when it has
 // moved. [Conn.StartRead] and [Conn.StartWrite] start one [Operation] of the
 // kernel, up to 1 MiB, whose end is awaited with [Operation.Wait] or told by its
 // Done function. A message follows each operation on its way, empty or with a
-// payload, unless it is Silent: when the peer reads it, the operation is over.
+// payload, unless it is Silent: when the peer reads it, the operation is over. A
+// program that owns memory receives these messages, or has its peers be Silent: empty
+// ones that nobody reads pile up in the kernel, since they count as 0 bytes of the
+// receive buffer (net/rds/recv.c:rds_recv_rcvbuf_delta).
 //
 // The kernel never repeats an operation. One that was under way when the connection
 // broke ends with [ErrDropped] or [ErrFailed] and may have moved nothing, all, or a

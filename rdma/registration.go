@@ -26,7 +26,8 @@ const nobodysPort = abi.RDS_FLAG_PROBE_PORT
 
 // A Registration is one registration of memory on one Conn. The fields are set
 // before Offer or Register and left alone until it is revoked; then, and only then,
-// it may be used again, for which nothing is allocated.
+// it may be used again, for which nothing is allocated. Until then its methods may be
+// called from any number of goroutines, and it may be offered to any number of peers.
 type Registration struct {
 	// Memory is what peers may reach: the whole pages that hold it.
 	Memory Slice
@@ -99,8 +100,13 @@ func (c *Conn) offer(ctx context.Context, reg *Registration, payload []byte, pee
 		if err != nil {
 			return err
 		}
-		reg.control = c.encoder.AppendRDMADest(reg.control[:0], key)
-		_, _, err := c.sock.WriteMsgContext(ctx, payload, reg.control, peer)
+		// Others may be offering it as well.
+		f, err := c.frames.get()
+		if err != nil {
+			return err
+		}
+		defer c.frames.put(f)
+		_, _, err = c.sock.WriteMsgContext(ctx, payload, c.encoder.AppendRDMADest(f[:0], key), peer)
 		return err
 	}
 	if !reg.Tied {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -37,6 +38,30 @@ func TestAKeyIsOfferedAgainAndToOthers(t *testing.T) {
 	}
 	if err := owner.Register(t.Context(), &reg, addr(peer)); !errors.Is(err, rdma.ErrInUse) {
 		t.Errorf("registered again: %v", err)
+	}
+}
+
+func TestARegistrationIsOfferedByManyAtOnce(t *testing.T) {
+	owner, peer := pair(t)
+	ctx := within(t, patience)
+	reg := rdma.Registration{Memory: allocate(t, 4096).All()}
+	if err := owner.Register(ctx, &reg, addr(peer)); err != nil {
+		t.Fatal(err)
+	}
+	const n = 20
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			if err := owner.Offer(ctx, &reg, nil, addr(peer)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for i := range n {
+		if _, key, _, err := peer.Receive(ctx, nil); err != nil || key != reg.Key() {
+			t.Fatalf("offer %d: key %v, want %v; %v", i, key, reg.Key(), err)
+		}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // A Transfer is memory to move, of any size.
 type Transfer struct {
-	// Peer is whose memory Remote is. A message follows to its port when all has moved.
+	// Peer is whose memory Remote is. A message follows to its port when all has moved, unless it is Silent.
 	Peer netip.AddrPort
 	// Remote is the peer's memory, and Offset where in it the transfer begins, in bytes.
 	Remote Remote
@@ -20,6 +20,8 @@ type Transfer struct {
 
 	// Payload is the message that follows, and is empty if nil.
 	Payload []byte
+	// Silent lets the peer's program hear nothing, unless there is a Payload.
+	Silent bool
 	// Progress is called after each operation with how many bytes have moved, unless it is nil.
 	Progress func(moved int64)
 }
@@ -74,7 +76,7 @@ func (c *Conn) transfer(ctx context.Context, t *Transfer, name string, start fun
 		}
 		op, p := &ring[begun%len(ring)], &pieces[begun]
 		op.Key, op.Offset, op.Local, op.Tag = p.key, p.offset, p.local, uint64(p.size)
-		op.Peer, op.Silent = t.Peer, !last
+		op.Peer, op.Silent = t.Peer, !last || t.Silent
 		if last {
 			op.Payload = t.Payload
 		}

@@ -74,6 +74,10 @@ func TestATransferOfManyOperationsIsOneMessageToThePeer(t *testing.T) {
 	if sha256.Sum256(local.Bytes()) != sha256.Sum256(offered.Bytes()) {
 		t.Error("a write brought something else")
 	}
+	transfer.Payload, transfer.Silent, moved = nil, true, 0
+	if err := peer.Write(ctx, &transfer); err != nil {
+		t.Fatal(err)
+	}
 	if _, _, ok, _ := owner.Socket().TryReadFromAddrPort(b); ok {
 		t.Error("there are other messages")
 	}

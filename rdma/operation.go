@@ -31,7 +31,10 @@ type Operation struct {
 	// follow each other the connection is blocked for good
 	// (net/rds/ib_send.c:rds_ib_xmit_rdma asks the device for no report).
 	Silent bool
-	// NoFence lets the message overtake a read: the peer may then see it before the read is over.
+	// NoFence lets the message overtake a read: the peer may then see it before the
+	// read is over, and so may this side see the end of the Operation, which the
+	// kernel reports when the message is acknowledged, if the device has not done so
+	// by then (net/rds/send.c:rds_send_remove_from_sock).
 	NoFence bool
 
 	// Done is called when the operation has ended, unless it is nil, by whichever

@@ -359,7 +359,9 @@ func (m *remote) operate(n int, index uint16) []byte {
 	case want.Op == wire.RDMAWrite:
 		op.Flags |= cmsg.FlagReadWrite
 		m.shape.Fill(m.memory.Source(op.Slot), want.Pattern)
-	case !m.cfg.NoFence:
+	default:
+		// Also ahead of the answer: the kernel reports the end when the message is acknowledged, which without a fence
+		// may be before it has read (net/rds/send.c:rds_send_remove_from_sock).
 		op.Flags |= cmsg.FlagFence
 	}
 	return m.memory.Operate(&op)

@@ -413,6 +413,10 @@ func (reg *Registration) end(flags cmsg.Flags) error {
 	defer c.mu.Unlock()
 	reg.mu.Lock()
 	defer reg.mu.Unlock()
+	if reg.conn != c {
+		// Another call has ended it meanwhile, and it is registered elsewhere.
+		return prefix(ErrNotRegistered)
+	}
 	for _, key := range reg.keys {
 		if key == 0 {
 			continue
